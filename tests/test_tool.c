@@ -346,7 +346,7 @@ static void test_cache(void **state) {
     run_in(own_cache, "%s", "cache list");
     assert_says("0 files");
     run_in(own_cache, "%s", "cache burn");
-    assert_failed(EXIT_REQUEST, "'burn'");
+    assert_failed(EXIT_REQUEST, "cache 'burn': expected path, list or clear");
     run_in("CLNORM_CACHE=0", "%s", "cache path");
     assert_failed(EXIT_FAILED, "CLNORM_CACHE");
 }

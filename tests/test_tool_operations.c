@@ -203,11 +203,11 @@ static void test_run_quantises(void **state) {
     run("%s", "run quantize --in x.npy --dtype f8e5m2 --stochastic 3 --outputs amax --verify --repeat 1");
     assert_done();
     static const struct refused_words requests[] = {
-        {"quantize --in x.npy --dtype bf16", "--dtype bf16: expected f8e4m3 or f8e5m2"},
-        {"quantize --in x.npy --mode column", "--mode 'column'"},
+        {"quantize --in x.npy --dtype bf16", "--dtype 'bf16': expected f8e4m3 or f8e5m2"},
+        {"quantize --in x.npy --mode column", "--mode 'column': expected tensor, row or group"},
         {"quantize --in x.npy --mode group", "--group-size 0"},
         {"quantize --in x.npy --group-size -5", "--mode tensor with --group-size -5"},
-        {"quantize --in x.npy --scale-dtype f16", "--scale-dtype f16"},
+        {"quantize --in x.npy --scale-dtype f16", "--scale-dtype 'f16': expected f32 or bf16"},
         {"quantize --in q.safetensors x=q", "tensor 'q' (x): dtype F8_E4M3; expected F32, F16 or BF16"},
         {"dequantize --in q.safetensors", "tensor 'scale' (scale): shape [6, 10]; expected [1]"},
         {"dequantize --in q.safetensors --transpose", "--transpose: dequantize has no such option"},
@@ -215,7 +215,8 @@ static void test_run_quantises(void **state) {
         {"dequantize --in x.npy q=x scale=x", "tensor 'x' (q): dtype F32; expected F8_E4M3"},
         {"fp8_rms_norm --in q.safetensors x=q x_scale=q_t", "tensor 'q_t' (x_scale): last size 6; expected a divisor"},
         {"fp8_rms_norm --in q.safetensors x=q x_scale=scale --group-size 32", "--group-size 32: expected 16"},
-        {"fp8_rms_norm --in q.safetensors x=q x_scale=scale --accuracy high", "--accuracy 'high'"},
+        {"fp8_rms_norm --in q.safetensors x=q x_scale=scale --accuracy high",
+         "--accuracy 'high': expected fused or compatible"},
     };
     assert_each_refused("run", requests, sizeof requests / sizeof *requests);
 }
@@ -236,8 +237,8 @@ static void test_run_norms_quantise(void **state) {
     assert_says("y F8_E4M3 [6, 160], mean F32 [1, 6], y_scale F32 [1]");
     assert_says("y_t F8_E4M3 [160,");
     static const struct refused_words requests[] = {
-        {"--quantize column", "--quantize 'column'"},
-        {"--quantize row --dtype bf16", "--dtype bf16: expected f8e4m3 or f8e5m2"},
+        {"--quantize column", "--quantize 'column': expected tensor, row or group"},
+        {"--quantize row --dtype bf16", "--dtype 'bf16': expected f8e4m3 or f8e5m2"},
         {"--quantize row --quantize-group 16", "--quantize-group 16"},
         {"--quantize row --quantize-scale 1", "--quantize-scale 1"},
         {"--quantize row --group-size 80", "--quantize row: expected no --group-size"},

@@ -134,7 +134,7 @@ static void test_run_backward_refuses(void **state) {
         {"rms_norm_backward --in x.npy --in half.npy dy=x rstd=half", "tensor 'half' (rstd): dtype F16; expected F32"},
         {"rms_norm_backward --in x.npy dy=x mean=x",
          "has no input of that role; expected one of x, x_scale, dy, weight, bias, z, rstd"},
-        {"rms_norm_backward --in x.npy dy=x --reduction slowly", "--reduction 'slowly'"},
+        {"rms_norm_backward --in x.npy dy=x --reduction slowly", "--reduction 'slowly': expected partial or locked"},
         {"rms_norm_backward --in x.npy dy=x --reduction locked --slots 0", "--slots 0"},
         {"rms_norm_backward --in x.npy dy=x --outputs dx,dw", "--outputs 'dw'"},
         {"rms_norm_backward --in x.npy dy=x --outputs x",

@@ -143,21 +143,21 @@ static bool clear(const char *path, struct fault *fault) {
 static bool run_cache(struct command_line *line, bool verbose, struct fault *fault) {
     const char *const given = command_line_next(line);
     const char *const word = given ? given : "list";
+    enum { PATH = 1, LIST, CLEAR };
     if (!command_line_end(line, fault))
         return false;
-    const bool wants_list = !strcmp(word, "list");
-    const bool wants_clear = !strcmp(word, "clear");
-    if (!wants_list && !wants_clear && strcmp(word, "path") != 0)
-        return fault_set(fault, EXIT_REQUEST, "'%s': expected path, list or clear", word);
-    if (verbose && !wants_list)
+    const unsigned wanted = parse_word("cache", word, "path|list|clear", fault);
+    if (!wanted)
+        return false;
+    if (verbose && wanted != LIST)
         return fault_set(fault, EXIT_REQUEST, "--verbose: expected no %s", word);
     char *const path = cache_path(fault);
     if (!path)
         return false;
     bool done = true;
-    if (wants_list)
+    if (wanted == LIST)
         done = list(path, verbose, fault);
-    else if (wants_clear)
+    else if (wanted == CLEAR)
         done = clear(path, fault);
     else
         printf("%s\n", path);

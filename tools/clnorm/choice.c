@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "options.h"
+
 static const struct cln_enum_option *all[CHOICES + 1]; /* ended by NULL */
 
 static void add(const struct cln_enum_option *choice) {
@@ -48,22 +50,20 @@ uint32_t choice_initial(const struct cln_operation *record, const struct cln_enu
     return value;
 }
 
-/* "none|tanh", "a, b or c": the words, with `between` between them and `last` before the last one. */
-static void list_words(const struct cln_enum_option *choice, const char *between, const char *last, char *text,
-                       size_t capacity) {
+enum { WORDS_TEXT = 64 };
+
+/* "none|tanh". */
+static void list_words(const struct cln_enum_option *choice, char text[WORDS_TEXT]) {
     size_t length = 0;
-    for (int i = 0; i < CLN_WORDS && choice->words[i].word && length < capacity; i++) {
-        const bool is_last = i + 1 == CLN_WORDS || !choice->words[i + 1].word;
-        const char *const before = is_last ? last : between;
-        length += (size_t)snprintf(text + length, capacity - length, "%s%s", i ? before : "", choice->words[i].word);
-    }
+    for (int i = 0; i < CLN_WORDS && choice->words[i].word && length < WORDS_TEXT; i++)
+        length += (size_t)snprintf(text + length, WORDS_TEXT - length, "%s%s", i ? "|" : "", choice->words[i].word);
 }
 
 void choices_add(struct poptOption *rows, struct choices *choices) {
-    static char words[CHOICES][64];
+    static char words[CHOICES][WORDS_TEXT];
     int i = 0;
     for (; choice_at(i); i++) {
-        list_words(choice_at(i), "|", "|", words[i], sizeof words[i]);
+        list_words(choice_at(i), words[i]);
         rows[i] = (struct poptOption){choice_at(i)->option, '\0',    POPT_ARG_STRING, &choices->word[i], 0,
                                       choice_at(i)->help,   words[i]};
     }
@@ -71,14 +71,14 @@ void choices_add(struct poptOption *rows, struct choices *choices) {
 }
 
 static bool read_word(const struct cln_enum_option *choice, const char *word, uint32_t *value, struct fault *fault) {
-    for (int i = 0; i < CLN_WORDS && choice->words[i].word; i++)
-        if (!strcmp(choice->words[i].word, word)) {
-            *value = choice->words[i].value;
-            return true;
-        }
-    char expected[64];
-    list_words(choice, ", ", " or ", expected, sizeof expected);
-    return fault_set(fault, EXIT_REQUEST, "--%s '%s': expected %s", choice->option, word, expected);
+    char words[WORDS_TEXT];
+    char option[32];
+    list_words(choice, words);
+    (void)snprintf(option, sizeof option, "--%s", choice->option);
+    const unsigned place = parse_word(option, word, words, fault);
+    if (place)
+        *value = choice->words[place - 1].value;
+    return place;
 }
 
 bool choices_read(const struct cln_operation *record, const struct choices *choices, void *desc, struct fault *fault) {

@@ -57,14 +57,9 @@ static bool read_scales_of_x(struct job *job, const struct tensor *x_scale, stru
 /* Takes the scaling and groups from the options. */
 static bool read_scaling(struct job *job, const struct operation_options *options, struct fault *fault) {
     const char *const mode = options->mode ? options->mode : "tensor";
-    if (!strcmp(mode, "tensor"))
-        job->scaling = CLNORM_SCALING_TENSOR;
-    else if (!strcmp(mode, "row"))
-        job->scaling = CLNORM_SCALING_ROW;
-    else if (!strcmp(mode, "group"))
-        job->scaling = CLNORM_SCALING_GROUP;
-    else
-        return fault_set(fault, EXIT_REQUEST, "--mode '%s': expected tensor, row or group", mode);
+    job->scaling = (clnorm_scaling)parse_word("--mode", mode, "tensor|row|group", fault);
+    if (!job->scaling)
+        return false;
     if ((job->scaling == CLNORM_SCALING_GROUP) != (options->group_size != 0) || options->group_size < 0)
         return fault_set(
             fault, EXIT_REQUEST,
@@ -92,9 +87,9 @@ static bool read_scales_of_samples(struct job *job, const struct tensor *x_scale
 
 static bool read_layout(struct job *job, const struct operation_options *options, struct fault *fault) {
     const char *const layout = options->layout ? options->layout : "first";
-    job->channels_last = !strcmp(layout, "last");
-    return job->channels_last || !strcmp(layout, "first") ||
-           fault_set(fault, EXIT_REQUEST, "--layout '%s': expected first or last", layout);
+    const unsigned place = parse_word("--layout", layout, "first|last", fault);
+    job->channels_last = place == CLNORM_LAYOUT_LAST;
+    return place;
 }
 
 /* Takes samples, channels and positions from x, and groups from the options. */

@@ -1,7 +1,6 @@
 /* fp8_rms_norm and its backward. */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "config_text.h"
 #include "op_norm.h"
@@ -41,10 +40,9 @@ static bool check_groups(const struct job *job, const struct operation_options *
 }
 
 static bool parse_accuracy(const char *word, clnorm_fp8_accuracy *accuracy, struct fault *fault) {
-    if (strcmp(word, "fused") != 0 && strcmp(word, "compatible") != 0)
-        return fault_set(fault, EXIT_REQUEST, "--accuracy '%s': expected fused or compatible", word);
-    *accuracy = !strcmp(word, "fused") ? CLNORM_FP8_FUSED : CLNORM_FP8_COMPATIBLE;
-    return true;
+    const unsigned place = parse_word("--accuracy", word, "fused|compatible", fault);
+    *accuracy = place == 2 ? CLNORM_FP8_COMPATIBLE : CLNORM_FP8_FUSED;
+    return place;
 }
 
 bool fp8_rms_norm_describe(struct job *job, const struct operation_options *options, struct fault *fault) {

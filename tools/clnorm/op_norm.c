@@ -31,16 +31,6 @@ const struct role norm_roles[] = {
     ROLES_END,
 };
 
-static bool parse_gate(const char *word, clnorm_gate *gate, struct fault *fault) {
-    if (!strcmp(word, "silu"))
-        *gate = CLNORM_GATE_SILU;
-    else if (!strcmp(word, "sigmoid"))
-        *gate = CLNORM_GATE_SIGMOID;
-    else
-        return fault_set(fault, EXIT_REQUEST, "--gate '%s': expected silu or sigmoid", word);
-    return true;
-}
-
 bool norm_read_gate(const struct job *job, const struct operation_options *options, clnorm_gate *gate,
                     struct fault *fault) {
     const struct tensor *const z = job_tensor(job, "z");
@@ -50,18 +40,15 @@ bool norm_read_gate(const struct job *job, const struct operation_options *optio
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (z): it is read only with --gate", z->name);
     if (!options->gate && options->gate_first)
         return fault_set(fault, EXIT_REQUEST, "--gate-first: expected a --gate too");
-    return !options->gate || parse_gate(options->gate, gate, fault);
+    *gate = options->gate ? (clnorm_gate)parse_word("--gate", options->gate, "silu|sigmoid", fault) : CLNORM_GATE_NONE;
+    return !options->gate || *gate;
 }
 
 bool norm_read_activation(const struct operation_options *options, clnorm_activation *activation, struct fault *fault) {
-    static const char *const names[] = {"none", "gelu", "gelu_tanh", "silu"};
-    for (int i = 0; options->activation && i < 4; i++)
-        if (!strcmp(options->activation, names[i])) {
-            *activation = (clnorm_activation)i;
-            return true;
-        }
-    return !options->activation ||
-           fault_set(fault, EXIT_REQUEST, "--activation '%s': expected gelu, gelu_tanh or silu", options->activation);
+    const char *const word = options->activation ? options->activation : "none";
+    const unsigned place = parse_word("--activation", word, "none|gelu|gelu_tanh|silu", fault);
+    *activation = place ? (clnorm_activation)(place - 1) : CLNORM_ACTIVATION_NONE;
+    return place;
 }
 
 bool norm_read_dropout(struct job *job, const struct operation_options *options, double *dropout, struct fault *fault) {

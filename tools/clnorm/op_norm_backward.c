@@ -39,13 +39,9 @@ bool norm_read_reduction(const struct operation_options *options, clnorm_norm_ba
     if (options->slots < 1 || options->slots > UINT32_MAX)
         return fault_set(fault, EXIT_REQUEST, "--slots %lld: expected 1 or more, below 2^32", options->slots);
     desc->slots = (uint32_t)options->slots;
-    if (!options->reduction || !strcmp(options->reduction, "partial"))
-        desc->reduction = CLNORM_REDUCTION_PARTIAL;
-    else if (!strcmp(options->reduction, "locked"))
-        desc->reduction = CLNORM_REDUCTION_LOCKED;
-    else
-        return fault_set(fault, EXIT_REQUEST, "--reduction '%s': expected partial or locked", options->reduction);
-    return true;
+    const char *const word = options->reduction ? options->reduction : "partial";
+    desc->reduction = (clnorm_reduction)parse_word("--reduction", word, "partial|locked", fault);
+    return desc->reduction;
 }
 
 bool norm_check_statistics(const struct job *job, struct fault *fault) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "op_quantize.h"
+#include "options.h"
 
 /* ------------------------------------------------------------------------------------------------------------ options */
 
@@ -21,17 +22,6 @@ static bool check_unquantized(const struct operation_options *options, struct fa
     const bool codes = options->dtype && (!strcmp(options->dtype, "f8e4m3") || !strcmp(options->dtype, "f8e5m2"));
     return !codes ||
            fault_set(fault, EXIT_REQUEST, "--dtype %s: expected --quantize tensor, row or group too", options->dtype);
-}
-
-static bool read_scaling(const struct operation_options *options, clnorm_scaling *scaling, struct fault *fault) {
-    static const char *const names[] = {"", "tensor", "row", "group"};
-    int i = CLNORM_SCALING_TENSOR;
-    while (i <= CLNORM_SCALING_GROUP && strcmp(options->quantize, names[i]) != 0)
-        i++;
-    if (i > CLNORM_SCALING_GROUP)
-        return fault_set(fault, EXIT_REQUEST, "--quantize '%s': expected tensor, row or group", options->quantize);
-    *scaling = (clnorm_scaling)i;
-    return true;
 }
 
 /* With --quantize: checks the options that depend on its scaling. */
@@ -71,7 +61,8 @@ bool norm_read_quantize(struct job *job, const struct operation_options *options
     if (!options->quantize)
         return check_unquantized(options, fault);
     y->dtype = CLNORM_F8_E4M3;
-    if (!read_scaling(options, &y->scaling, fault) || !check_quantized(options, y->scaling, fault) ||
+    y->scaling = (clnorm_scaling)parse_word("--quantize", options->quantize, "tensor|row|group", fault);
+    if (!y->scaling || !check_quantized(options, y->scaling, fault) ||
         (options->dtype && !parse_fp8(options->dtype, &y->dtype, fault)))
         return false;
     y->scale_group = (uint32_t)options->quantize_group;

@@ -25,19 +25,15 @@ const struct role dequantize_roles[] = {
 };
 
 bool parse_fp8(const char *word, clnorm_dtype *dtype, struct fault *fault) {
-    const clnorm_dtype dtypes[] = {CLNORM_F8_E4M3, CLNORM_F8_E5M2};
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (!strcmp(word, clnorm_dtype_name(dtypes[i]))) {
-            *dtype = dtypes[i];
-            return true;
-        }
-    return fault_set(fault, EXIT_REQUEST, "--dtype %s: expected f8e4m3 or f8e5m2", word);
+    const unsigned place = parse_word("--dtype", word, "f8e4m3|f8e5m2", fault);
+    *dtype = place == 2 ? CLNORM_F8_E5M2 : CLNORM_F8_E4M3;
+    return place;
 }
 
 bool parse_scale_dtype(const char *word, clnorm_dtype *dtype, struct fault *fault) {
-    if (strcmp(word, "f32") != 0 && strcmp(word, "bf16") != 0)
-        return fault_set(fault, EXIT_REQUEST, "--scale-dtype %s: expected f32 or bf16", word);
-    return parse_dtype("--scale-dtype", word, dtype, fault);
+    const unsigned place = parse_word("--scale-dtype", word, "f32|bf16", fault);
+    *dtype = place == 2 ? CLNORM_BF16 : CLNORM_F32;
+    return place;
 }
 
 static bool refuse_double(const char *what, clnorm_dtype dtype, struct fault *fault) {

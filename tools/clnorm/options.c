@@ -188,14 +188,28 @@ bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fau
     return true;
 }
 
+unsigned parse_word(const char *option, const char *word, const char *words, struct fault *fault) {
+    const char *const last = strrchr(words, '|');
+    char expected[128];
+    size_t length = 0;
+    unsigned place = 1;
+    for (const char *at = words; length < sizeof expected; place++) {
+        const size_t end = strcspn(at, "|");
+        if (strlen(word) == end && !memcmp(word, at, end))
+            return place;
+        const char *const between = !at[end] ? "" : at + end == last ? " or " : ", ";
+        length += (size_t)snprintf(expected + length, sizeof expected - length, "%.*s%s", (int)end, at, between);
+        if (!at[end])
+            break;
+        at += end + 1;
+    }
+    fault_set(fault, EXIT_REQUEST, "%s '%s': expected %s", option, word, expected);
+    return 0;
+}
+
 bool parse_dtype(const char *option, const char *word, clnorm_dtype *dtype, struct fault *fault) {
-    static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (!strcmp(word, clnorm_dtype_name(dtypes[i]))) {
-            *dtype = dtypes[i];
-            return true;
-        }
-    return fault_set(fault, EXIT_REQUEST, "%s %s: expected f32, f16, bf16 or f64", option, word);
+    *dtype = (clnorm_dtype)parse_word(option, word, "f32|f16|bf16|f64", fault);
+    return *dtype;
 }
 
 bool each_word(const char *list, const char *what, word_fn call, void *user, struct fault *fault) {

@@ -38,6 +38,10 @@ void command_line_close(struct command_line *line);
 /* Reads 0 to 2^64 - 1 in decimal digits. option: the name for the error. */
 bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fault *fault);
 
+/* The place of a word, from 1, in "neox|interleaved", as help has the words of an option. 0: it is none of them. option:
+ * the name for the error message. */
+unsigned parse_word(const char *option, const char *word, const char *words, struct fault *fault);
+
 /* Reads f32, f16, bf16 or f64. option: the name for the error message. */
 bool parse_dtype(const char *option, const char *word, clnorm_dtype *dtype, struct fault *fault);
 

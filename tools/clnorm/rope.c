@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arithmetic.h"
+#include "options.h"
 
 static bool refuse_tensors(const struct job *job, struct fault *fault) {
     static const char *const names[] = {"rope_cos", "rope_sin", "position"};
@@ -15,16 +16,11 @@ static bool refuse_tensors(const struct job *job, struct fault *fault) {
     return true;
 }
 
-static clnorm_rope form_of(const char *word) {
-    if (!word)
-        return CLNORM_ROPE_NONE;
-    return strcmp(word, "neox") == 0 ? CLNORM_ROPE_NEOX : CLNORM_ROPE_INTERLEAVED;
-}
-
 static bool read_form(struct job *job, const struct operation_options *options, struct fault *fault) {
-    if (options->rope && strcmp(options->rope, "neox") != 0 && strcmp(options->rope, "interleaved") != 0)
-        return fault_set(fault, EXIT_REQUEST, "--rope '%s': expected neox or interleaved", options->rope);
-    job->rope.form = form_of(options->rope);
+    const char *const word = options->rope;
+    job->rope.form = word ? (clnorm_rope)parse_word("--rope", word, "neox|interleaved", fault) : CLNORM_ROPE_NONE;
+    if (word && !job->rope.form)
+        return false;
     if (!job->rope.form && (options->rope_dims || options->rope_heads))
         return fault_set(fault, EXIT_REQUEST, "--rope-dims %lld, --rope-heads %lld: expected a --rope too",
                          options->rope_dims, options->rope_heads);
