@@ -11,7 +11,7 @@
  * together; of a single lane at most RUN. CHAINS: independent sums among which they are divided, so that no addition waits
  * for the one before. */
 #define RUN 64
-#define FIRST_RUN 4
+#define FIRST_RUN 16
 #if LANES == 1 && LAYOUT == LAYOUT_FIRST
 #define CHAINS 4
 #else
@@ -54,7 +54,8 @@ static inline void moments_start(struct moments *moments, const realv first) {
 }
 
 /* The pivot is the mean so far, and a run is as long as all runs before it. The squares about the pivot are then only a
- * few times those about the mean, so that their difference loses only a few roundings. */
+ * few times those about the mean, so that their difference loses only a few roundings; in the first run, whose pivot is its
+ * first vector, at most FIRST_RUN times as many. */
 static inline index_t run_length(const struct moments *moments, const index_t left) {
     const index_t wanted = (index_t)clamp(moments->count / (real)OF_MOMENT, (real)FIRST_RUN, (real)RUN);
     return min(wanted, left);

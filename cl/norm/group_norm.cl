@@ -225,7 +225,8 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
     real origin = 0;
     struct spread own = {0, 0, 0};
     if (place->active) {
-        origin = first_element(LOAD_S(call, place->sample, place->first, 1));
+        /* CPUs load a whole vector faster than one element of it */
+        origin = first_element(LOAD_S(call, place->sample, place->first, GROUP_SIZE < VEC ? 1 : VEC));
         own = own_spread(call, place, origin);
     }
     const struct spread all = spread_over_lanes(own, (real)GROUP_SIZE, lanes);
