@@ -58,6 +58,8 @@ static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln
         return cln_config_slice_groups(work, &own) ? c->lanes : 0;
     const uint64_t span = cln_slice_span(work, own.vec), channels = span * work->channels_of_group;
     const uint64_t elements = cln_product(channels, work->spatial);
+    if (!span)
+        return 0;
     const uint64_t few = cln_larger(cln_smaller(cln_divide_up(elements, FEW), WARP), 2);
     const uint64_t least = cln_larger(cln_larger(channels / own.vec, span), few);
     const uint64_t wished = cln_divide_up(elements, held);

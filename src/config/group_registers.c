@@ -7,15 +7,15 @@
 
 enum { WIDE_ROW = 128, ROW = 64, NARROW_ROW = 32 }; /* bytes that a slice has of a position, at least */
 
-/* The fewest groups that divide a sample's, whose channels are whole vectors, and which have at least so many bytes of a
- * position: whole sectors of a GPU's memory, or, where a slice need not be small, more than a line of its cache. */
+/* The fewest groups that divide a sample's, whose channels are whole vectors, and which have so many bytes of a position at
+ * least: whole sectors of a GPU's memory, or, with less than WIDE_ROW, parts of sectors too if they are a line of its
+ * cache. All groups will do, as a sample's positions lie side by side. */
 static uint64_t span_of(const struct cln_workload *work, uint64_t vec, uint64_t least) {
     enum { SECTOR = 32, LINE = 128, MOST = 4096 }; /* bytes; groups */
     for (uint64_t span = 1; span <= cln_smaller(work->groups, MOST); span++) {
         const uint64_t channels = span * work->channels_of_group, bytes = cln_product(channels, work->x_size);
-        const bool wide = bytes % SECTOR == 0 ? bytes >= least : bytes >= LINE && least < WIDE_ROW;
-        const bool all = span == work->groups; /* a sample's rows lie side by side */
-        if (work->groups % span == 0 && channels % vec == 0 && (wide || all))
+        const bool fits = bytes % SECTOR == 0 ? bytes >= least : bytes >= LINE && least < WIDE_ROW;
+        if (work->groups % span == 0 && channels % vec == 0 && (fits || span == work->groups))
             return span;
     }
     return 0;
@@ -25,17 +25,21 @@ uint64_t cln_slice_span(const struct cln_workload *work, uint64_t vec) {
     return span_of(work, vec, WIDE_ROW);
 }
 
-/* Whether a lane's registers hold so many elements of a slice: x and a residual, or in the backward x and dn. With ptx few
- * lanes have the most registers each. */
+/* Whether a work-group has as many items as hold the most with ptx: fewer have no more registers each. */
+static bool are_holders(const struct cln_config *c) {
+    return c->isa == CLN_ISA_PTX && cln_product(c->lanes, cln_larger(c->segments, 1)) == CLN_HOLDERS;
+}
+
+/* Whether a lane's registers hold so many elements of a slice: x and a residual, or in the backward x and dn. */
 static bool holds_slice(const struct cln_workload *work, const struct cln_config *c, uint64_t elements) {
-    enum { FEW_LANES = 672, FEW_LANES_BACKWARD = 600, BACKWARD = 320 }; /* bytes */
-    enum { FORWARD = 80, WIDE = 512 };                                  /* elements; items with half as many registers */
+    enum { HOLDERS = 672, HOLDERS_BACKWARD = 600, BACKWARD = 320 }; /* bytes */
+    enum { FORWARD = 80, WIDE = 512 };                              /* elements; items with half as many registers */
     const uint64_t items = cln_product(c->lanes, cln_larger(c->segments, 1));
     const uint64_t inputs = work->held_size > work->x_size ? 2 : 1, words = work->real_size / sizeof(float);
     const uint64_t bytes = cln_product(elements, work->channel_sums ? work->x_size + work->real_size : work->held_size);
     const uint64_t share = items > WIDE || (work->channel_sums && c->isa != CLN_ISA_PTX) ? 2 : 1;
-    if (c->isa == CLN_ISA_PTX && items <= CLN_HOLDERS)
-        return bytes <= (work->channel_sums ? FEW_LANES_BACKWARD : FEW_LANES);
+    if (are_holders(c))
+        return bytes <= (work->channel_sums ? HOLDERS_BACKWARD : HOLDERS);
     return work->channel_sums ? bytes <= BACKWARD / share : elements <= FORWARD / share / inputs / words;
 }
 
@@ -51,14 +55,14 @@ static uint64_t held_of_span(const struct cln_workload *work, const struct cln_c
     return elements <= most && holds_slice(work, c, elements) ? elements : 0;
 }
 
-/* Wide rows are read faster, but make large slices. */
+/* Wide rows are read faster, but make large slices: rows are narrower where lanes would hold many elements. */
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c) {
     enum { FEW = 64 }; /* elements of a lane with wide rows */
     if (!work->channels_last || c->chunks != 1 || c->lanes < 2 || !c->vec)
         return 0;
     const uint64_t wide = cln_slice_span(work, c->vec), held = held_of_span(work, c, wide);
-    if (held && held <= FEW)
-        return wide;
+    if (!are_holders(c) || (held && held <= FEW))
+        return held ? wide : 0;
     const uint64_t span = span_of(work, c->vec, ROW), narrow = span_of(work, c->vec, NARROW_ROW);
     return held_of_span(work, c, span) ? span : held_of_span(work, c, narrow) ? narrow : 0;
 }

@@ -5,9 +5,9 @@
 
 #include "config/config.h"
 
-/* The groups of a slice with wide rows: the fewest whose channels are whole sectors of a GPU's memory and at least a line
- * of its cache, or all groups; 0: they are too many. Where a lane would hold many elements, cln_config_slice_groups has
- * fewer groups. */
+/* The groups of a slice with wide rows: the fewest whose channels are whole vectors, whole sectors of a GPU's memory and at
+ * least a line of its cache, or all groups; 0: they are too many. Where CLN_HOLDERS lanes would hold many elements
+ * each, cln_config_slice_groups has fewer groups. */
 uint64_t cln_slice_span(const struct cln_workload *work, uint64_t vec);
 
 /* Bytes of local memory of a work-group of group_norm_last.cl or group_norm_last_backward.cl. */
