@@ -6,7 +6,7 @@ import pytest
 import reference
 
 import clnorm
-from clnorm import _call
+from clnorm import _arrays, _call
 
 torch = pytest.importorskip("torch")
 
@@ -266,8 +266,18 @@ D, SUMS = X.astype("f8"), X[:, :2].copy()
 RSTD, MOMENTS = numpy.ones(4, "f4"), clnorm.norm_statistics(X)
 
 
+def test_results_without_rows_are_zeros(monkeypatch):
+    monkeypatch.setattr(_arrays.Numpy, "empty", lambda like, shape, dtype: numpy.full(shape, 7, _arrays.numpy_dtype(dtype)))
+    monkeypatch.setattr(_call, "_records", {})
+    none, weight = numpy.ones((0, 8), "f4"), numpy.ones(8, "f4")
+    quantized = clnorm.quantize(none, save_amax=True)
+    assert quantized.scale == 0 and quantized.amax == 0
+    gradients = clnorm.rms_norm_backward(none, none, weight, rstd=none[:, 0], x_is_y=True)
+    assert gradients.inexact_columns == 0 and not gradients.dweight.any()
+
+
 def from_y(**options):
-    return clnorm.layer_norm_backward(X, X, W, **{"rstd": RSTD, "x_is_y": True, **options})
+    return clnorm.layer_norm_backward(X, X, **{"weight": W, "rstd": RSTD, "x_is_y": True, **options})
 
 
 @pytest.mark.parametrize("message,call", [
@@ -315,6 +325,8 @@ def from_y(**options):
     ("weight_bound: expected 0, the default, without x_is_y, got 0.5", lambda: from_y(x_is_y=False, weight_bound=0.5)),
     ("bias_bound: expected 0, the default, without x_is_y, got 0.5", lambda: from_y(x_is_y=False, bias_bound=0.5)),
     ("weight_bound is -1: expected 0, or", lambda: from_y(weight_bound=-1)),
+    ("weight_bound: expected 0, the default, without weight, got 0.5", lambda: from_y(weight=None, weight_bound=0.5)),
+    ("bias_bound: expected 0, the default, without bias, got 0.5", lambda: from_y(bias_bound=0.5)),
     ("x: expected a dtype of float32, float16, bfloat16, float64, got float8_e4m3fn",
      lambda: clnorm.layer_norm_backward(X, clnorm.quantize(X).q, rstd=RSTD, x_is_y=True)),
 ])

@@ -85,6 +85,14 @@ def test_the_gradient_of_a_residual_alone():
     assert_close(got, wanted)
 
 
+def test_compilers_expect_the_dtypes_of_gradients_beside_a_residual():
+    x, s, statistics = torch.randn(2, 6, 5).bfloat16(), torch.randn(2, 6, 5), torch.ones(2, 3)
+    options = [statistics, statistics, [False, False, True], torch.bfloat16, 3, 1e-5, None, False]
+    operator = torch.ops.clnorm.group_norm_backward.default
+    checked = torch.library.opcheck(operator, (x, None, s, None, None, *options), test_utils="test_faketensor")
+    assert set(checked.values()) == {"SUCCESS"}
+
+
 def test_one_gradient_of_x_and_residual_serves_both():
     for dtype, outputs in ((torch.float32, 1), (torch.bfloat16, 2)):
         x, residual = leaf(2, 6, 5, dtype=dtype), leaf(2, 6, 5, dtype=torch.float32)

@@ -134,6 +134,10 @@ class Numpy:
         return numpy.empty(shape, numpy_dtype(dtype))
 
     @staticmethod
+    def zeros(like, shape, dtype):
+        return numpy.zeros(shape, numpy_dtype(dtype))
+
+    @staticmethod
     def large(like, shape, dtype):
         return _kept_memory.take(math.prod(shape) * SIZES[dtype]).view(numpy_dtype(dtype)).reshape(shape)
 
@@ -173,6 +177,12 @@ class PyOpenCL:
         return array.empty(like.queue, shape, numpy_dtype(dtype), allocator=like.allocator)
 
     large = empty
+
+    @staticmethod
+    def zeros(like, shape, dtype):
+        from pyopencl import array
+
+        return array.zeros(like.queue, shape, numpy_dtype(dtype), allocator=like.allocator)
 
     @staticmethod
     def full(like, number):

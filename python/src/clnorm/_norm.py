@@ -358,9 +358,9 @@ def norm_backward(name, dy, x, weight, bias, mean, rstd, normalized_shape, eps, 
     needs = names_of_gradients(needs)
     sums = {name: array for name, array in (("dweight", dweight), ("dbias", dbias)) if array is not None}
     bounds = number("weight_bound", weight_bound), number("bias_bound", bias_bound)
-    for argument, bound in zip(("weight_bound", "bias_bound"), bounds):
-        if bound and not x_is_y:
-            fail(argument, "0, the default, without x_is_y", bound)
+    for argument, bound, array in zip(("weight_bound", "bias_bound"), bounds, (weight, bias)):
+        if bound and (not x_is_y or array is None):
+            fail(argument, f"0, the default, without {'x_is_y' if not x_is_y else argument.removesuffix('_bound')}", bound)
     options = (name, x_is_sum, needs, dx_dtype, bool(sums), save_y, bounds if flag("x_is_y", x_is_y) else None,
                normalized_shape, eps, group_size, weight_offset, activation, gate, gate_first, dropout, weight_repeat, rope,
                x_scale_group, batch_invariant)

@@ -66,7 +66,7 @@ class Record(NamedTuple):
     native: object  # cln_call *
     copied: tuple  # for each input that is passed on: (index, whether it is copied)
     outputs: tuple  # of Output
-    made: tuple  # the function that makes the array of each output: backend.empty or backend.large
+    made: tuple  # the function that makes the array of each output: backend.empty, large or zeros
     roles: tuple  # of the outputs
     constants: tuple  # as in the Description
     addresses: object  # arrays -> their addresses; None where the device has buffers of its own
@@ -171,8 +171,15 @@ def make_record(operation: Operation, backend, layouts: tuple, options: tuple, g
     without_gaps = [tensor if tensor == dense(tensor.shape, tensor.dtype) else None for tensor in passed]
     addresses = None if backend.on_queue else backend.addresses_of(without_gaps)
     roles = tuple([output.role for output in description.outputs])
-    made = tuple([backend.large if output.size >= LARGE else backend.empty for output in description.outputs])
+    made = tuple([_maker(backend, output, description.rows) for output in description.outputs])
     return Record(native, tuple(copied), description.outputs, made, roles, description.constants, addresses, (desc,))
+
+
+def _maker(backend, output: Output, rows: int):
+    """The function that makes an output's array. Without rows the library writes no scale, largest |x| or fault."""
+    if rows == 0 and output.kind == PLAIN:
+        return backend.zeros
+    return backend.large if output.size >= LARGE else backend.empty
 
 
 def _fit_one_row(tensors: dict) -> bool:

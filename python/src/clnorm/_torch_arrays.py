@@ -70,6 +70,10 @@ class Torch:
         return tensor
 
     @staticmethod
+    def zeros(like, shape, dtype):
+        return torch.zeros(shape, dtype=getattr(torch, dtype), device="cpu")
+
+    @staticmethod
     def large(like, shape, dtype):
         memory = _kept_memory.take(math.prod(shape) * SIZES[dtype])
         storage = torch.from_numpy(memory).untyped_storage()

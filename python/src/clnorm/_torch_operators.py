@@ -74,7 +74,7 @@ def _run_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs,
 
 def _fake_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs, dx_dtype, *others):
     like = (s.new_empty(s.shape, dtype=dx_dtype), weight, bias, z, s)
-    return tuple(t.new_empty(t.shape) if needed else absent(s) for t, needed in zip(like, needs))
+    return tuple(t.new_empty(t.shape) if needed else absent(dy) for t, needed in zip(like, needs))
 
 
 def _save_norm(ctx, inputs, output):
@@ -244,7 +244,7 @@ def _run_group_norm_backward(dy, dresidual_out, s, weight, bias, mean, rstd, nee
 
 
 def _fake_group_norm_backward(dy, dresidual_out, s, weight, bias, mean, rstd, needs, dx_dtype, *options):
-    others = (t.new_empty(t.shape) if needed else absent(s) for t, needed in zip((weight, bias, s), needs))
+    others = (t.new_empty(t.shape) if needed else absent(dy) for t, needed in zip((weight, bias, s), needs))
     return s.new_empty(s.shape, dtype=dx_dtype), *others
 
 

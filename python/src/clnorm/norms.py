@@ -70,8 +70,9 @@ mean, rstd:        statistics that the forward saved ({saved}); None: they are c
 residual:          the forward's residual, where x is the forward's x. Where x is the forward's residual_out, pass
                    x_is_sum=True instead.
 x_is_y:            x is the forward's y, so that the forward's x need not be kept. x_hat = (y - bias) / (weight_offset +
-                   weight), which has y's rounding. It needs rstd{without}, and excludes residual, dresidual_out,
-                   x_is_sum, row_scale, z, activation, dropout, rope, save_y, 8 bits and several rows of weights.
+                   weight), which has y's rounding. It needs rstd{without}, so that eps has no effect, and
+                   excludes residual, dresidual_out, x_is_sum, row_scale, z, activation, dropout, rope, save_y, 8 bits and
+                   several rows of weights.
 weight_bound:      with x_is_y: the least |weight_offset + weight| of a column. 0: the least value that y's dtype allows.
 bias_bound:        with x_is_y: the largest |bias / (weight_offset + weight)| of a column. 0: 4. Where a column is out of
                    bounds, all gradients are NaN, and inexact_columns of the result is the number of such columns.
@@ -80,7 +81,8 @@ needs:             the gradients to compute, names of "dx", "dweight", "dbias", 
 dx_dtype:          the dtype of dx, of 16 bits or more. None: x's, or dy's where x has 8 bits.
 save_y:            the result has the forward's y too, computed again.
 dweight, dbias:    arrays that these gradients are added to, both where both are computed, of any dtype that weight can
-                   have: float32 sums for bfloat16 weights. The result has these arrays.
+                   have: float32 sums for bfloat16 weights. The result has these arrays. With x_is_y they are NaN too
+                   where a column is out of bounds.
 batch_invariant:   as in {name}, for all gradients except dweight and dbias.
 out:               the array that the first gradient is written to. For dx it may be x itself, and without a rope dy
                    itself.
