@@ -8,14 +8,16 @@
 #include "common/segment.h"
 
 /* A run is the vectors whose deviations are taken from one pivot: where lanes share a segment, those that are loaded
- * together; of a single lane at most RUN. CHAINS: independent sums among which they are divided, so that no addition waits
- * for the one before. */
+ * together; of a single lane at most RUN, and at first FIRST_RUN, few with channels last, where a small image would have no
+ * pivot but its first position. CHAINS: independent sums among which they are divided, so that no addition waits for the
+ * one before. */
 #define RUN 64
-#define FIRST_RUN 16
 #if LANES == 1 && LAYOUT == LAYOUT_FIRST
 #define CHAINS 4
+#define FIRST_RUN 16
 #else
 #define CHAINS 1
+#define FIRST_RUN 4
 #endif
 
 #if LAYOUT == LAYOUT_FIRST && LANES > 1
