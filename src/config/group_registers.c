@@ -25,19 +25,23 @@ uint64_t cln_slice_span(const struct cln_workload *work, uint64_t vec) {
     return span_of(work, vec, WIDE_ROW);
 }
 
+/* Of a work-group; without a choice of segments yet, of one. */
+static uint64_t items_of(const struct cln_config *c) {
+    return cln_product(c->lanes, cln_larger(c->segments, 1));
+}
+
 /* Whether a work-group has as many items as hold the most with ptx: fewer have no more registers each. */
 static bool are_holders(const struct cln_config *c) {
-    return c->isa == CLN_ISA_PTX && cln_product(c->lanes, cln_larger(c->segments, 1)) == CLN_HOLDERS;
+    return c->isa == CLN_ISA_PTX && items_of(c) == CLN_HOLDERS;
 }
 
 /* Whether a lane's registers hold so many elements of a slice: x and a residual, or in the backward x and dn. */
 static bool holds_slice(const struct cln_workload *work, const struct cln_config *c, uint64_t elements) {
     enum { HOLDERS = 672, HOLDERS_BACKWARD = 600, BACKWARD = 320 }; /* bytes */
     enum { FORWARD = 80, WIDE = 512 };                              /* elements; items with half as many registers */
-    const uint64_t items = cln_product(c->lanes, cln_larger(c->segments, 1));
     const uint64_t inputs = work->held_size > work->x_size ? 2 : 1, words = work->real_size / sizeof(float);
     const uint64_t bytes = cln_product(elements, work->channel_sums ? work->x_size + work->real_size : work->held_size);
-    const uint64_t share = items > WIDE || (work->channel_sums && c->isa != CLN_ISA_PTX) ? 2 : 1;
+    const uint64_t share = items_of(c) > WIDE || (work->channel_sums && c->isa != CLN_ISA_PTX) ? 2 : 1;
     if (are_holders(c))
         return bytes <= (work->channel_sums ? HOLDERS_BACKWARD : HOLDERS);
     return work->channel_sums ? bytes <= BACKWARD / share : elements <= FORWARD / share / inputs / words;
