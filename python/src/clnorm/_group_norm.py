@@ -163,7 +163,9 @@ def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[A
     if (mean is None) != (rstd is None):
         fail("rstd" if rstd is None else "mean", "mean and rstd, or neither")
     possible = [f"d{name}" for name, array in (("weight", weight), ("bias", bias)) if array is not None]
-    wanted = with_dx(needs, *possible, *(() if needs is None else ("dresidual",)))
+    if needs is not None:  # in general dx serves the residual too
+        possible.append("dresidual")
+    wanted = with_dx(needs, *possible)
     sums = {name: array for name, array in (("dweight", dweight), ("dbias", dbias)) if array is not None}
     options = (*_options(num_groups, eps, activation, channels_last), bool(sums), wanted,
                optional_dtype("dx_dtype", dx_dtype))

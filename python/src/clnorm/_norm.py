@@ -118,13 +118,14 @@ class _Results(NamedTuple):
 
 
 def _read_forward(inputs, options) -> tuple:
-    name, *results = options[: 1 + len(_Results._fields)]
-    dtype, scaling, scale_group, scale, scale_dtype, accuracy, *flags = results
+    (name, dtype, scaling, scale_group, scale, scale_dtype, accuracy, save_stats, y_transposed, save_y_row_scale, save_mask,
+     *common) = options
     return (
-        name, _read_common(dict(zip(_FORWARD_INPUTS, inputs)), *options[1 + len(results):]),
+        name, _read_common(dict(zip(_FORWARD_INPUTS, inputs)), *common),
         _Results(optional_dtype("dtype", dtype), scaling, integer("scale_group", scale_group), number("scale", scale),
-                 optional_dtype("scale_dtype", scale_dtype), accuracy,
-                 *[flag(argument, value) for argument, value in zip(_Results._fields[-len(flags):], flags)]),
+                 optional_dtype("scale_dtype", scale_dtype), accuracy, flag("save_stats", save_stats),
+                 flag("y_transposed", y_transposed), flag("save_y_row_scale", save_y_row_scale),
+                 flag("save_mask", save_mask)),
     )
 
 
