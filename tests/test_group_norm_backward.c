@@ -74,6 +74,7 @@ static const struct group_case cases[] = {
     {40, 3, 256, 3, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
     {17000, 3, 17, 1, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""}, /* sums over batches of samples */
     {1100, 3, 256, 3, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {33001, 4, 3, 2, LAST, BF16, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=4,segments=2,chunks=1"},
     {2, 2, 8192, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=2,lanes=1,chunks=8192"},
     {4097, 2, 8, 2, LAST, BF16, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=2,lanes=1,chunks=4"},
     {10000, 2, 6, 2, FIRST, F16, F16, F32, 0, 0, NORMAL, 1, 0, "vec=1,lanes=2,segments=2,chunks=2"},

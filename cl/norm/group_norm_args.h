@@ -127,6 +127,11 @@
     USE(VECTOR, HAS_SUMS, global real *, parts)                                     \
     GROUP_NORM_BACKWARD_WRITE(USE)
 
+/* The slices of a work-group are of neighbouring samples, which have one part for each channel. rows: samples. */
+#define GROUP_NORM_LAST_BACKWARD_ARGS(USE)                                          \
+    USE(NUMBER, 1, ulong, rows)                                                     \
+    GROUP_NORM_BACKWARD_ARGS(USE)
+
 #define GROUP_NORM_SUMS_ARGS(USE)                                                   \
     GROUP_NORM_BACKWARD_READ(USE)                                                   \
     USE(VECTOR, 1, global real *, parts)
@@ -171,7 +176,8 @@
     USE(VECTOR, 1, const global float *, magnitudes)                                \
     USE(VECTOR, 1, global STORAGE(SCALE_DTYPE) *, y_scale)
 
-/* The sums over each batch of samples, as parts of channels that have one part each. work: batches of channels. */
+/* The sums over each batch of samples, or of blocks of them that have one part for each channel, as parts of channels that
+ * have one part each. work: batches of channels. */
 #define GROUP_NORM_BATCHES_ARGS(USE)                                                \
     USE(NUMBER, 1, ulong, iterations)                                               \
     USE(NUMBER, 1, ulong, rows)                                                     \

@@ -160,8 +160,10 @@ INLINED void write_slice(const struct call *call, const struct place *place, con
             write_vector(call, place->sample, element_of(place, k), &affine, S_OF(call, place->sample, &held[k]), output);
 }
 
+/* The slices of a work-group begin at an index. Past the last one a segment has that one, and writes nothing. */
 INLINED void take_slice(const struct call *call, const ulong index, const struct board *board, struct lanes *lanes) {
-    const struct place own = place_of(index, call->work), *const place = &own;
+    const ulong own = index + own_segment(), slice = SEGMENTS == 1 ? own : min(own, call->work - 1);
+    const struct place own_place = place_of(slice / SLICES, slice % SLICES, own < call->work), *const place = &own_place;
     struct packed_s held[HELD_OF_LANE] = {0};
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++)
@@ -173,7 +175,7 @@ INLINED void take_slice(const struct call *call, const ulong index, const struct
     struct output output = OUTPUT_OF(call, place->sample);
     write_slice(call, place, held, board, &output);
 #if MEASURES
-    put_magnitude(call->magnitudes + place->slice, &output, place->writes && place->lane == 0, lanes);
+    put_magnitude(call->magnitudes + slice, &output, place->writes && place->lane == 0, lanes);
 #else
     (void)lanes;
 #endif

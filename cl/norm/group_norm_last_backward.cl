@@ -5,9 +5,9 @@
 #include "norm/group_norm_slice.h"
 #include "norm/kept_sum.h"
 
-/* The arguments of a launch. work: slices. */
+/* The arguments of a launch. work: slices of SEGMENTS samples, times SEGMENTS. */
 struct call {
-    MEMBERS(GROUP_NORM_BACKWARD_ARGS)
+    MEMBERS(GROUP_NORM_LAST_BACKWARD_ARGS)
     bool aligned;        /* wide accesses at their own size's alignment */
     enum load_hint hint; /* of inputs */
 };
@@ -94,7 +94,7 @@ INLINED void add_later_steps(const struct place *place, const struct board *boar
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* Computes the sums of the slice's channels, and writes them. */
+/* Computes the sums of the slice's channels. They take the place of the first step's sums. */
 INLINED void sum_channels(const struct call *call, const struct place *place, const struct board *board) {
     add_later_steps(place, board);
     for (uint first = 0; first < SLICE_CHANNELS; first += LANES) {
@@ -107,14 +107,33 @@ INLINED void sum_channels(const struct call *call, const struct place *place, co
             sums[0] += board->lanes[step * SLICE_CHANNELS + i];
             sums[1] += board->lanes[(STEP + step) * SLICE_CHANNELS + i];
         }
-#if HAS_SUMS
-        if (place->writes)
-            put_part(call->parts, part_of(place->sample, place->channel + i, 0), sums[0], sums[1]);
-#endif
+        board->lanes[i] = sums[0];
+        board->lanes[STEP * SLICE_CHANNELS + i] = sums[1];
         board->channels[i] = weight * sums[0];
         board->channels[SLICE_CHANNELS + i] = weight * sums[1];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* Writes the sums of the slice's channels over the samples of the work-group, as a part of each channel. samples: the
+ * index of these samples; of_lanes: of the first segment. */
+INLINED void put_sums(const struct call *call, const ulong samples, const struct place *place, const local real *of_lanes) {
+#if HAS_SUMS
+    const uint count = (uint)min((ulong)SEGMENTS, call->rows - samples * SEGMENTS);
+    for (uint first = 0; first < SLICE_CHANNELS; first += GROUP_ITEMS) {
+        const uint i = first + (uint)get_local_id(0);
+        if (i >= SLICE_CHANNELS)
+            continue;
+        struct kept_sum of_dn = {0, 0}, of_product = {0, 0};
+        for (uint segment = 0; segment < count; segment++) {
+            const local real *const own = of_lanes + segment * 2 * STEP * SLICE_CHANNELS + i;
+            kept_sum_add(&of_dn, own[0]);
+            kept_sum_add(&of_product, own[STEP * SLICE_CHANNELS]);
+        }
+        put_part(call->parts, part_of(samples, place->channel + i, 0), of_dn.sum, of_product.sum);
+    }
+#endif
+    (void)call, (void)samples, (void)place, (void)of_lanes;
 }
 
 /* Computes the slopes of the slice's groups. */
@@ -147,18 +166,26 @@ INLINED void write_slice(const struct call *call, const struct place *place, con
         }
 }
 
+/* Takes the slice with an index among those of SEGMENTS neighbouring samples: each segment has a sample's. Past the last
+ * sample a segment has that one, and writes nothing. */
+INLINED void take_slice(const struct call *call, const ulong index, const struct board *board, const local real *of_lanes) {
+    const ulong samples = index / SLICES, sample = samples * SEGMENTS + own_segment();
+    const struct place place = place_of(min(sample, call->rows - 1), index % SLICES, sample < call->rows);
+    struct held held;
+    load_slice(call, &place, &held);
+    const struct channels channels = channels_of(call, &place);
+    sum_lane(&place, &channels, &held, board);
+    sum_channels(call, &place, board);
+    take_slopes(call, &place, board);
+    write_slice(call, &place, &channels, &held, board);
+    put_sums(call, samples, &place, of_lanes);
+}
+
 /* This work-group's slices. */
-INLINED void take_share(const struct call *call, const struct board *board) {
-    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
-    for (ulong i = 0; i < call->iterations && first + i * SEGMENTS < call->work; i++) {
-        const struct place place = place_of(first + i * SEGMENTS, call->work);
-        struct held held;
-        load_slice(call, &place, &held);
-        const struct channels channels = channels_of(call, &place);
-        sum_lane(&place, &channels, &held, board);
-        sum_channels(call, &place, board);
-        take_slopes(call, &place, board);
-        write_slice(call, &place, &channels, &held, board);
+INLINED void take_share(const struct call *call, const struct board *board, const local real *of_lanes) {
+    const ulong first = get_group_id(0) * call->iterations;
+    for (ulong i = 0; i < call->iterations && (first + i) * SEGMENTS < call->work; i++) {
+        take_slice(call, first + i, board, of_lanes);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
@@ -171,18 +198,18 @@ INLINED void take_share(const struct call *call, const struct board *board) {
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-group_norm_last_backward(PARAMETERS(GROUP_NORM_BACKWARD_ARGS)) {
+group_norm_last_backward(PARAMETERS(GROUP_NORM_LAST_BACKWARD_ARGS)) {
     LOCAL_MEMORY
-    const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_share(&call, &board);
+    const struct call call = {ARGUMENTS(GROUP_NORM_LAST_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
+    take_share(&call, &board, of_lanes);
 }
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-group_norm_last_backward_unaligned(PARAMETERS(GROUP_NORM_BACKWARD_ARGS)) {
+group_norm_last_backward_unaligned(PARAMETERS(GROUP_NORM_LAST_BACKWARD_ARGS)) {
     LOCAL_MEMORY
-    const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = false};
-    take_share(&call, &board);
+    const struct call call = {ARGUMENTS(GROUP_NORM_LAST_BACKWARD_ARGS), .aligned = false};
+    take_share(&call, &board, of_lanes);
 }
 #endif

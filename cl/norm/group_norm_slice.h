@@ -11,14 +11,13 @@
 #define STEP (LANES / SLICE_VECTORS)
 #define HELD_OF_LANE (SPATIAL / STEP + (SPATIAL % STEP != 0))
 
-/* The place of a slice, and of this lane in it. Past the last slice it is that one, read once more, and written by no
- * lane. */
+/* The place of a slice, and of this lane in it. */
 struct place {
-    ulong slice, sample;
+    ulong sample;
     ulong channel; /* the slice's first one */
     uint lane, phase, vector;
     bool active; /* the lane has vectors */
-    bool writes; /* false past the last slice */
+    bool writes; /* false for a slice that another segment has, read once more */
 };
 
 /* The segment of this work-item among those of its work-group: each has a slice. */
@@ -26,18 +25,16 @@ static inline uint own_segment(void) {
     return SEGMENTS > 1 ? (uint)get_local_id(0) / LANES : 0;
 }
 
-/* The place of this work-item, where a work-group has the SEGMENTS slices that begin at an index. work: all slices. */
-static inline struct place place_of(const ulong index, const ulong work) {
-    const ulong own = index + own_segment(), slice = SEGMENTS == 1 ? own : min(own, work - 1);
+/* The place of this work-item in a slice of a sample. */
+static inline struct place place_of(const ulong sample, const ulong slice, const bool writes) {
     const uint item = (uint)get_local_id(0), lane = SEGMENTS > 1 ? item % LANES : item;
-    const struct place place = {slice,
-                                slice / SLICES,
-                                slice % SLICES * SLICE_CHANNELS,
+    const struct place place = {sample,
+                                slice * SLICE_CHANNELS,
                                 lane,
                                 lane / SLICE_VECTORS,
                                 lane % SLICE_VECTORS,
                                 lane < STEP * SLICE_VECTORS,
-                                SEGMENTS == 1 || own < work};
+                                SEGMENTS == 1 || writes};
     return place;
 }
 
