@@ -100,10 +100,11 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
 }
 
 /* Backward: lanes that together hold a segment with channels first in the registers of a GPU; 0: no work-group can. There
- * are several for each channel, few are idle, and they have few registers each; more than MANY run only where fewer cannot
- * hold the segment. */
+ * are several for each channel, and up to a WARP have LEAST elements each; few are idle, and they have few registers each;
+ * more than MANY run only where fewer cannot hold the segment. */
 static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { WARP = 32, OF_CHANNEL = 4, MANY = 256, MOST = 512, FEW = 60 }; /* lanes; registers */
+    enum { WARP = 32, OF_CHANNEL = 4, MANY = 256, MOST = 512 }; /* lanes */
+    enum { LEAST = 6, FEW = 60 };                               /* elements; registers */
     const struct cln_workload *const work = choice->work;
     struct cln_config own = *c;
     uint64_t best = 0, best_cost = UINT64_MAX;
@@ -116,7 +117,8 @@ static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_
     const uint64_t several =
         cln_product(cln_power_of_two_at_most(work->channels_of_group), cln_smaller(of_channel, OF_CHANNEL));
     const uint64_t last = cln_or_else(c->lanes, cln_smaller(choice->facts.most_lanes, MOST));
-    const uint64_t least = cln_smaller(cln_smaller(all, last), cln_smaller(cln_larger(several, WARP), MANY));
+    const uint64_t fill = cln_power_of_two_at_most(cln_larger(cln_smaller(work->group_size / LEAST, WARP), 1));
+    const uint64_t least = cln_smaller(cln_smaller(all, last), cln_smaller(cln_larger(several, fill), MANY));
     for (uint64_t lanes = cln_or_else(c->lanes, least); lanes <= last && !(best && lanes > MANY); lanes *= 2) {
         own.lanes = (uint32_t)lanes;
         const uint64_t set = cln_config_channel_lanes(work, &own);
