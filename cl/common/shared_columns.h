@@ -15,7 +15,9 @@
 #else
 
 #define LAST_WEIGHT ((index_t)(GROUP_SIZE - 1) / COLUMNS_OF_WEIGHT)
-#define WEIGHTS_OF_VECTOR ((VEC + COLUMNS_OF_WEIGHT - 2) / COLUMNS_OF_WEIGHT + 1) /* at most */
+
+/* Weights of a vector, at most. */
+#define WEIGHTS_OF_VECTOR (COLUMNS_OF_WEIGHT % VEC == 0 ? 1 : (VEC + COLUMNS_OF_WEIGHT - 2) / COLUMNS_OF_WEIGHT + 1)
 
 /* Loads the weights of vector v's columns, each weight once. Elements past the segment's end are zeros. places: a vector of
  * integers of the elements' size. */
