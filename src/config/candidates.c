@@ -114,14 +114,15 @@ uint64_t cln_vec_of_rope(const struct cln_choice *choice, uint64_t most) {
     return cln_smaller(most, cln_or_else(cln_config_rope_vec(choice->work), most));
 }
 
-struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most) {
+struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most,
+                                 bool narrower) {
     enum { FEW_REGISTERS = 128, MANY = 8 }; /* MANY vectors: in fewer, most are partly filled */
     struct cln_values values = {0, {0}};
     const uint64_t lead_vec = cln_smaller(cln_widest_vector(choice, c), choice->work->lead_vec);
     if (!cln_config_element_aligned(choice->device, c) && lead_vec > most && choice->work->group_size >= MANY * lead_vec)
         cln_add_value(&values, lead_vec);
     cln_add_value(&values, most);
-    for (uint64_t vec = most / 2; choice->facts.item_registers < FEW_REGISTERS && vec >= 1; vec /= 2)
+    for (uint64_t vec = most / 2; (narrower || choice->facts.item_registers < FEW_REGISTERS) && vec >= 1; vec /= 2)
         cln_add_value(&values, vec);
     return values;
 }

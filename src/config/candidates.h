@@ -42,8 +42,8 @@ struct cln_values cln_stores_values(const struct cln_choice *choice, const struc
 struct cln_values cln_reduce_values(const struct cln_choice *choice, const struct cln_config *c);
 
 /* A vector within which rows may begin anywhere, if it is wider than most elements; then the widest of at most so many, and
- * narrower ones where a work-item has few registers. */
-struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most);
+ * narrower ones if they are wished, or where a work-item has few registers. */
+struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most, bool narrower);
 
 /* The fewest lanes that share a segment, given vec: neighbouring lanes read whole sectors of memory, unless contiguous
  * segments are so narrow that a sector or two have several. */

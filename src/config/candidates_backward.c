@@ -14,7 +14,7 @@ static bool holds_columns(const struct cln_choice *choice) {
 static struct cln_values vec_values(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t any = c->lanes > 1 ? cln_lowest_bit(choice->work->group_size) : cln_vec_of_row(choice);
     const uint64_t most = cln_config_element_aligned(choice->device, c) ? any : choice->work->alignment;
-    return cln_vec_values(choice, c, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
+    return cln_vec_values(choice, c, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)), false);
 }
 
 /* Where dweight and dbias are added up: on CPUs, whose registers are few, in caches, but for narrow rows. */

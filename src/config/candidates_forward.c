@@ -3,11 +3,20 @@
 #include "config/candidates.h"
 #include "config/resources.h"
 
+/* Where a GPU's lanes find the weight of each element, arithmetic limits the time: of short rows whose widest vectors leave
+ * lanes idle, narrower ones may leave fewer. */
+static bool may_gain_by_narrower(const struct cln_choice *choice, uint64_t widest) {
+    const uint64_t vectors = cln_divide_up(choice->work->group_size, cln_power_of_two_at_most(widest));
+    return choice->work->columns_of_weight > 1 && choice->facts.resident_groups > 1 &&
+           cln_power_of_two_at_least(vectors) != vectors;
+}
+
 static struct cln_values vec_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const bool any_address = cln_config_element_aligned(choice->device, c);
     const uint64_t most = any_address ? cln_or_else(work->whole, cln_vec_of_row(choice)) : work->alignment;
-    return cln_vec_values(choice, c, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
+    const uint64_t widest = cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most));
+    return cln_vec_values(choice, c, widest, may_gain_by_narrower(choice, widest));
 }
 
 /* Few wide segments leave most of the device idle, so two kernels can take them in chunks, with a work-group each. CPUs

@@ -82,6 +82,13 @@ static double late_gate(const struct count *n) {
     return late && n->facts->resident_groups > 1 ? 1.5 * (ceil(n->vectors / 4) - 1) : 0;
 }
 
+/* Latencies of weights that do not come with x. Where a GPU's lanes find the weight of each element
+ * (cl/common/shared_columns.h), they wait for it longer. */
+static double weights_latencies(const struct count *n) {
+    const double found = n->work->columns_of_weight > 1 && n->facts->resident_groups > 1 ? 2 : 0;
+    return n->c->weights == CLN_WEIGHTS_LATE ? 0.15 + found : n->c->weights == CLN_WEIGHTS_KEPT ? 0.3 + found : 0;
+}
+
 /* The latency of a work-group's loads: batch after batch, a second read, and weights. Norms mask their first read. */
 static double loads_ns(const struct count *n) {
     const double batches = n->work->work >= CLN_WORK_SOFTMAX ? n->waits : n->batches;
@@ -89,8 +96,7 @@ static double loads_ns(const struct count *n) {
     const double again = n->c->keep == CLN_KEEP_REREAD  ? 0.2 * (1 + 0.9 * (n->waits - 1))
                          : n->c->keep == CLN_KEEP_LOCAL ? 0.1
                                                         : 0;
-    const double weights = n->c->weights == CLN_WEIGHTS_LATE ? 0.15 : n->c->weights == CLN_WEIGHTS_KEPT ? 0.3 : 0;
-    return n->facts->latency_ns * (first + again + weights + late_gate(n));
+    return n->facts->latency_ns * (first + again + weights_latencies(n) + late_gate(n));
 }
 
 /* The arithmetic of a work-group, including its idle lanes. A work-item's addresses and its part of the sums over lanes
