@@ -80,6 +80,9 @@ static const struct group_case cases[] = {
     {9, 8, 3, 2, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=4,chunks=1"},
     {5, 128, 2, 16, LAST, BF16, BF16, F32, 0, 0, FAR, 0, 1, "vec=4,lanes=32,segments=2,chunks=1,iterations=2"},
     {11, 3, 5, 3, LAST, F32, F32, F32, 0, GELU, NORMAL, 0, 0, "vec=1,lanes=4,segments=8,chunks=1"},
+    {2, 3, 36, 3, LAST, F16, F32, F32, 0, SILU, NORMAL, 4, 0, "vec=1,lanes=32,segments=2,chunks=1"},
+    {5, 60, 27, 6, LAST, BF16, BF16, 0, 0, 0, FAR, 0, 0, "vec=2,lanes=32,segments=4,chunks=1"},
+    {9, 100, 26, 5, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 1, "vec=4,lanes=64,segments=2,chunks=1,iterations=3"},
     {2, 3, 4800, 3, LAST, F32, F32, F32, 0, 0, FAR, 0, 0, ""}, /* few channels: a row has several positions */
     {3, 3, 480, 1, LAST, BF16, F16, F16, BF16, SILU, NORMAL, 0, 1, ""},
     {2, 4, 1000, 2, LAST, F16, F16, F32, 0, 0, SPIKES, 0, 0, ""},

@@ -16,7 +16,7 @@ struct call {
 /* The local memory of a segment. */
 struct board {
     local real *space;  /* [LANES, VEC] */
-    local real *shares; /* [SHARES, SPAN] */
+    local real *shares; /* [LANES], the first ones as [SHARES, SPAN] */
     local real *totals; /* [SPAN] */
     local real *means;  /* [SPAN] */
 };
@@ -24,7 +24,7 @@ struct board {
 /* This segment's part of the arrays of a work-group. */
 static inline struct board board_of(local real *space, local real *shares, local real *totals, local real *means) {
     const uint segment = own_segment();
-    const struct board board = {space + segment * LANES * VEC, shares + segment * SHARES * SPAN, totals + segment * SPAN,
+    const struct board board = {space + segment * LANES * VEC, shares + segment * LANES, totals + segment * SPAN,
                                 means + segment * SPAN};
     return board;
 }
@@ -55,13 +55,14 @@ INLINED void sum_groups(const struct place *place, const realv sum, const struct
         VSTORE(sum, (board->space + place->lane * VEC));
     barrier(CLK_LOCAL_MEM_FENCE);
     sum_steps(board->space, place);
-    if (share < SHARES) {
-        real part = 0;
-        for (uint i = share; i < PARTS * CHANNELS_OF_GROUP; i += SHARES)
+    real part = 0;
+    for (uint first = 0; first < PARTS * CHANNELS_OF_GROUP; first += SHARES) {
+        const uint i = first + share;
+        if (share < SHARES && i < PARTS * CHANNELS_OF_GROUP)
             part +=
                 board->space[i / CHANNELS_OF_GROUP * SLICE_CHANNELS + group * CHANNELS_OF_GROUP + i % CHANNELS_OF_GROUP];
-        board->shares[place->lane] = part;
     }
+    board->shares[place->lane] = part;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (place->lane < SPAN) {
         real total = 0;
@@ -191,12 +192,12 @@ INLINED void take_share(const struct call *call, const struct board *board, loca
     }
 }
 
-#define LOCAL_MEMORY                             \
-    local real scratch[2 * SCRATCH];             \
-    local real space[SEGMENTS * LANES * VEC];    \
-    local real shares[SEGMENTS * SHARES * SPAN]; \
-    local real totals[SEGMENTS * SPAN];          \
-    local real means[SEGMENTS * SPAN];           \
+#define LOCAL_MEMORY                          \
+    local real scratch[2 * SCRATCH];          \
+    local real space[SEGMENTS * LANES * VEC]; \
+    local real shares[SEGMENTS * LANES];      \
+    local real totals[SEGMENTS * SPAN];       \
+    local real means[SEGMENTS * SPAN];        \
     const struct board board = board_of(space, shares, totals, means);
 
 /* For offsets that are multiples of a vector's size. */
