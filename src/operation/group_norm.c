@@ -76,7 +76,8 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
             rows.weight.stride = rows.bias.stride = rows.cols;
         work = cln_norm_workload(&cln_norm_forward, &rows);
         work.lead_vec = 0; /* a sample's bits must not depend on its place */
-        work.columns_of_weight = cln_group_norm_columns_of_weight(&norm);
+        if (rows.weight.dtype || rows.bias.dtype)
+            work.columns_of_weight = cln_group_norm_columns_of_weight(&norm);
     } else {
         work = cln_group_norm_workload(operation, desc, &norm);
         work.y_measured = measures(desc);
