@@ -127,7 +127,7 @@
     USE(VECTOR, HAS_SUMS, global real *, parts)                                     \
     GROUP_NORM_BACKWARD_WRITE(USE)
 
-/* The slices of a work-group are of neighbouring samples, which have one part for each channel. rows: samples. */
+/* The slices of a work-group are of the samples of a bundle: see group_norm_part.h. rows: samples. */
 #define GROUP_NORM_LAST_BACKWARD_ARGS(USE)                                          \
     USE(NUMBER, 1, ulong, rows)                                                     \
     GROUP_NORM_BACKWARD_ARGS(USE)
@@ -176,8 +176,8 @@
     USE(VECTOR, 1, const global float *, magnitudes)                                \
     USE(VECTOR, 1, global STORAGE(SCALE_DTYPE) *, y_scale)
 
-/* The sums over each batch of samples, or of blocks of them that have one part for each channel, as parts of channels that
- * have one part each. work: batches of channels. */
+/* The sums over each batch of samples or bundles, as parts of channels that have one part each. rows: all of them; samples:
+ * those of a batch. work: batches of channels. */
 #define GROUP_NORM_BATCHES_ARGS(USE)                                                \
     USE(NUMBER, 1, ulong, iterations)                                               \
     USE(NUMBER, 1, ulong, rows)                                                     \
@@ -185,7 +185,7 @@
     USE(VECTOR, 1, const global real *, parts)                                      \
     USE(VECTOR, 1, global real *, sums)
 
-/* The sums over samples. work: channels. */
+/* The sums over samples, or bundles of them. work: channels. */
 #define GROUP_NORM_DWEIGHT_ARGS(USE)                                                \
     USE(NUMBER, 1, ulong, iterations)                                               \
     USE(NUMBER, 1, ulong, rows)                                                     \

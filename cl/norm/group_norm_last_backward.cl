@@ -5,7 +5,7 @@
 #include "norm/group_norm_slice.h"
 #include "norm/kept_sum.h"
 
-/* The arguments of a launch. work: slices of SEGMENTS samples, times SEGMENTS. */
+/* The arguments of a launch. work: SEGMENTS for each slice of each bundle. */
 struct call {
     MEMBERS(GROUP_NORM_LAST_BACKWARD_ARGS)
     bool aligned;        /* wide accesses at their own size's alignment */
@@ -115,11 +115,11 @@ INLINED void sum_channels(const struct call *call, const struct place *place, co
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* Writes the sums of the slice's channels over the samples of the work-group, as a part of each channel. samples: the
- * index of these samples; of_lanes: of the first segment. */
-INLINED void put_sums(const struct call *call, const ulong samples, const struct place *place, const local real *of_lanes) {
+/* Writes the sums of the slice's channels over the samples of a bundle, as a part of each channel. of_lanes: of the first
+ * segment. */
+INLINED void put_sums(const struct call *call, const ulong bundle, const struct place *place, const local real *of_lanes) {
 #if HAS_SUMS
-    const uint count = (uint)min((ulong)SEGMENTS, call->rows - samples * SEGMENTS);
+    const uint count = (uint)min((ulong)SEGMENTS, call->rows - bundle * SEGMENTS);
     for (uint first = 0; first < SLICE_CHANNELS; first += GROUP_ITEMS) {
         const uint i = first + (uint)get_local_id(0);
         if (i >= SLICE_CHANNELS)
@@ -130,10 +130,10 @@ INLINED void put_sums(const struct call *call, const ulong samples, const struct
             kept_sum_add(&of_dn, own[0]);
             kept_sum_add(&of_product, own[STEP * SLICE_CHANNELS]);
         }
-        put_part(call->parts, part_of(samples, place->channel + i, 0), of_dn.sum, of_product.sum);
+        put_part(call->parts, part_of(bundle, place->channel + i, 0), of_dn.sum, of_product.sum);
     }
 #endif
-    (void)call, (void)samples, (void)place, (void)of_lanes;
+    (void)call, (void)bundle, (void)place, (void)of_lanes;
 }
 
 /* Computes the slopes of the slice's groups. */
@@ -166,10 +166,10 @@ INLINED void write_slice(const struct call *call, const struct place *place, con
         }
 }
 
-/* Takes the slice with an index among those of SEGMENTS neighbouring samples: each segment has a sample's. Past the last
- * sample a segment has that one, and writes nothing. */
+/* Takes a slice of a bundle: each segment has that of a sample. Past the last sample a segment has that one, and writes
+ * nothing. index: of the slice among those of all bundles. */
 INLINED void take_slice(const struct call *call, const ulong index, const struct board *board, const local real *of_lanes) {
-    const ulong samples = index / SLICES, sample = samples * SEGMENTS + own_segment();
+    const ulong bundle = index / SLICES, sample = bundle * SEGMENTS + own_segment();
     const struct place place = place_of(min(sample, call->rows - 1), index % SLICES, sample < call->rows);
     struct held held;
     load_slice(call, &place, &held);
@@ -178,7 +178,7 @@ INLINED void take_slice(const struct call *call, const ulong index, const struct
     sum_channels(call, &place, board);
     take_slopes(call, &place, board);
     write_slice(call, &place, &channels, &held, board);
-    put_sums(call, samples, &place, of_lanes);
+    put_sums(call, bundle, &place, of_lanes);
 }
 
 /* This work-group's slices. */

@@ -8,7 +8,8 @@
 /* A part: two numbers of a chunk of a channel. With MERGES_GROUPS, the moments of the last layout are those of a chunk of a
  * group's channels in a block of BLOCK channels, which is a row of parts: each group and each block begins a new row, so
  * that the row of a group in a block is the sum of their indices. Else a row of parts is a channel, which has a part for
- * each of a row's positions in each chunk. The parts of a group are contiguous. */
+ * each of a row's positions in each chunk. The parts of a group are contiguous. In the backward over slices a part is of a
+ * bundle, which takes the place of a sample: SEGMENTS neighbouring samples. */
 #if IS_DOUBLE(X_DTYPE)
 typedef double2 part_t;
 #else

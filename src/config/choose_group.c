@@ -100,8 +100,8 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
 }
 
 /* Backward: lanes that together hold a segment with channels first in the registers of a GPU; 0: no work-group can. There
- * are several for each channel, and up to a WARP have LEAST elements each; few are idle, and they have few registers each;
- * more than MANY run only where fewer cannot hold the segment. */
+ * are several for each channel, or up to a WARP of LEAST elements each if those are more; few are idle, and they have few
+ * registers each; more than MANY run only where fewer cannot hold the segment. */
 static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_config *c) {
     enum { WARP = 32, OF_CHANNEL = 4, MANY = 256, MOST = 512 }; /* lanes */
     enum { LEAST = 6, FEW = 60 };                               /* elements; registers */

@@ -89,7 +89,7 @@ static clnorm_status choose(const clnorm_device_info *device, const struct cln_w
     return cln_group_norm_choose(cln_config_choose, device, work, forced, config);
 }
 
-/* The parts of the workspace. mean and rstd may be arguments instead. batches: the sums over batches of samples. */
+/* The parts of the workspace. mean and rstd may be arguments instead. batches: the sums over batches of bundles. */
 struct workspace {
     struct cln_binding tickets, parts, batches, slopes, mean, rstd;
 };
@@ -103,8 +103,8 @@ struct problem {
     bool by_chunks, sums; /* sums: of channels, dweight and dbias */
     bool with_dx;         /* the kernel of dx computes the slopes of groups */
     bool joined;          /* the kernel of the slopes computes these sums too */
-    uint64_t blocks;      /* of neighbouring samples that have one part for each channel */
-    uint64_t batch;       /* blocks whose sums are added up first; 0: the sums have few terms */
+    uint64_t bundles;     /* of neighbouring samples that have one part for each channel */
+    uint64_t batch;       /* bundles whose sums are added up first; 0: the sums have few terms */
 };
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool sums) {
@@ -176,9 +176,9 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     if (p->spec.row_split)
         status = cln_group_norm_tickets(&size, &w->tickets);
     if (!status && (p->by_chunks || p->sums || !given))
-        status = cln_group_norm_parts(&size, (given ? p->blocks : p->norm.rows) * rows, row_parts, element, &w->parts);
+        status = cln_group_norm_parts(&size, (given ? p->bundles : p->norm.rows) * rows, row_parts, element, &w->parts);
     if (!status && p->batch)
-        status = cln_group_norm_parts(&size, cln_divide_up(p->blocks, p->batch) * p->norm.cols, 1, element, &w->batches);
+        status = cln_group_norm_parts(&size, cln_divide_up(p->bundles, p->batch) * p->norm.cols, 1, element, &w->batches);
     if (!status && p->by_chunks && !p->with_dx)
         status = cln_group_norm_part(&size, 2 * count, element, &w->slopes);
     if (!status && !given)
@@ -205,7 +205,7 @@ static clnorm_status add_whole(clnorm_plan *plan, const struct problem *p) {
     return cln_group_norm_add(plan, &p->spec, p->spec.channel_lanes ? &held : &segments);
 }
 
-/* Adds the kernel over slices. Those of a work-group are of neighbouring samples. */
+/* Adds the kernel over slices. Those of a work-group are of the samples of a bundle. */
 static clnorm_status add_slices(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_LAST_BACKWARD_ARGS);
     const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),
@@ -215,7 +215,7 @@ static clnorm_status add_slices(clnorm_plan *plan, const struct problem *p) {
                                              {0}};
     const struct cln_group_norm_kernel slices = {&cln_source_group_norm_last_backward, "group_norm_last_backward",
                                                  parameters, arguments,
-                                                 p->blocks * p->spec.segments * (p->norm.groups / p->spec.span)};
+                                                 p->bundles * p->spec.segments * (p->norm.groups / p->spec.span)};
     return cln_group_norm_add(plan, &p->spec, &slices);
 }
 
@@ -306,9 +306,9 @@ static clnorm_status add_sums_of(clnorm_plan *plan, const struct cln_spec *spec,
 static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BATCHES_ARGS);
     if (!p->batch)
-        return add_sums_of(plan, &p->spec, &p->norm, p->workspace.parts, p->blocks);
-    const uint64_t batches = cln_divide_up(p->blocks, p->batch);
-    const struct cln_argument arguments[] = {cln_integer("rows", p->blocks),
+        return add_sums_of(plan, &p->spec, &p->norm, p->workspace.parts, p->bundles);
+    const uint64_t batches = cln_divide_up(p->bundles, p->batch);
+    const struct cln_argument arguments[] = {cln_integer("rows", p->bundles),
                                              cln_integer("samples", p->batch),
                                              cln_bind("parts", p->workspace.parts),
                                              cln_bind("sums", p->workspace.batches),
@@ -330,12 +330,12 @@ static bool joins_sums(const struct problem *p) {
            terms <= MOST_TERMS * (p->with_dx ? p->spec.lanes : terms_of_group(p));
 }
 
-/* Blocks of a batch: a work-group adds up its terms in a few steps. Few channels would occupy few compute units for long
+/* Bundles of a batch: a work-group adds up its terms in a few steps. Few channels would occupy few compute units for long
  * if each had a single work-group for all samples. */
 static uint64_t batch_of(const struct problem *p) {
     enum { TERMS = 4096, MANY = 4 * TERMS }; /* of a batch; of all samples, from which on a second kernel is worth it */
     const uint64_t row_parts = cln_group_norm_row_parts(&p->spec);
-    const bool many = cln_product(p->blocks, row_parts) >= MANY && p->blocks > 1;
+    const bool many = cln_product(p->bundles, row_parts) >= MANY && p->bundles > 1;
     return p->sums && !p->joined && many ? cln_larger(TERMS / row_parts, 1) : 0;
 }
 
@@ -351,7 +351,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p.d->accumulate;
     p.with_dx = cln_group_merges(work, &plan->config);
     p.spec.row_split = cln_exchanges(&plan->config) ? plan->config.row_split : 0;
-    p.blocks = p.spec.span ? cln_divide_up(norm.rows, p.spec.segments) : norm.rows;
+    p.bundles = p.spec.span ? cln_divide_up(norm.rows, p.spec.segments) : norm.rows;
     p.joined = joins_sums(&p);
     p.batch = batch_of(&p);
     clnorm_status status = lay_out(plan, &p);
