@@ -324,38 +324,37 @@ static void narrow_rows_make_large_chunks(void **state) {
     }
 }
 
-/* Channels first: registers hold single elements of a segment for which CLN_HOLDERS lanes suffice, and so many lanes at
- * most hold narrow vectors. */
-static void few_single_elements_are_held(void **state) {
-    (void)state;
-    static const struct {
-        uint64_t channels, spatial, lanes; /* lanes 0: in chunks */
-    } segments[] = {{99, 81, 256}, {257, 81, 0}, {21, 1023, 0}, {22, 1023, 256}, {44, 441, 512}, {5, 961, 128}};
-    for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
-        const struct cln_workload work = group_workload_of(1, segments[i].channels, segments[i].spatial, sizeof(float));
-        const struct cln_config config = chosen_for_h200(&work);
-        assert_int_equal(config.chunks == 1, segments[i].lanes > 0);
-        if (segments[i].lanes)
-            assert_int_equal(config.lanes, segments[i].lanes);
-    }
-}
-
-/* Channels first: fewer lanes with more registers each hold a segment for which many have too few. */
+/* Channels first: fewer lanes with more registers each hold a segment for which many have too few. Of single elements,
+ * registers hold as many as CLN_HOLDERS lanes can. */
 static void large_segments_are_held(void **state) {
     (void)state;
     static const struct {
-        uint64_t spatial, size, inputs, lanes; /* lanes 0: in chunks */
+        uint64_t groups, channels, spatial, size, inputs, lanes; /* lanes 0: in chunks */
     } segments[] = {
-        {40960, 4, 1, 1024}, {50176, 4, 1, 256}, {51204, 4, 1, 0}, {50176, 2, 1, 256}, {65536, 2, 1, 512},
-        {81928, 2, 1, 0},    {24576, 4, 2, 256}, {24580, 4, 2, 0}, {24576, 8, 1, 256}, {24578, 8, 1, 0},
+        {4, 1, 40960, 4, 1, 1024}, {4, 1, 50176, 4, 1, 256}, {4, 1, 51204, 4, 1, 0},   {4, 1, 50176, 2, 1, 256},
+        {4, 1, 65536, 2, 1, 512},  {4, 1, 81928, 2, 1, 0},   {4, 1, 24576, 4, 2, 256}, {4, 1, 24580, 4, 2, 0},
+        {4, 1, 24576, 8, 1, 256},  {4, 1, 24578, 8, 1, 0},   {1, 99, 81, 4, 1, 256},   {1, 257, 81, 4, 1, 0},
+        {1, 21, 1023, 4, 1, 0},    {1, 22, 1023, 4, 1, 256}, {1, 44, 441, 4, 1, 512},  {1, 5, 961, 4, 1, 128},
     };
     for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
-        struct cln_workload work = group_workload_of(4, 1, segments[i].spatial, segments[i].size);
+        struct cln_workload work =
+            group_workload_of(segments[i].groups, segments[i].channels, segments[i].spatial, segments[i].size);
         work.held_size *= segments[i].inputs;
         const struct cln_config config = chosen_for_h200(&work);
-        assert_int_equal(config.chunks > 1, !segments[i].lanes);
-        if (segments[i].lanes)
-            assert_int_equal(config.lanes, segments[i].lanes);
+        assert_int_equal(config.chunks > 1 ? 0 : config.lanes, segments[i].lanes);
+    }
+}
+
+/* Backward, channels first: few lanes hold a small group. Each channel has several. */
+static void small_groups_have_few_lanes(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t channels, spatial, lanes;
+    } groups[] = {{2, 36, 8}, {2, 25, 8}, {1, 49, 8}, {2, 49, 16}, {4, 36, 16}, {8, 25, 32}, {16, 21, 64}};
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        struct cln_workload work = group_workload_of(32, groups[i].channels, groups[i].spatial, sizeof(cl_half));
+        work.channel_sums = true;
+        assert_int_equal(chosen_for_h200(&work).lanes, groups[i].lanes);
     }
 }
 
@@ -393,8 +392,8 @@ int main(void) {
         cmocka_unit_test(forced_knobs_of_odd_images_fit), cmocka_unit_test(few_channels_fill_vectors),
         cmocka_unit_test(small_samples_are_held),         cmocka_unit_test(large_slices_are_narrow),
         cmocka_unit_test(small_slices_share_work_groups), cmocka_unit_test(forced_segments_fit),
-        cmocka_unit_test(narrow_rows_make_large_chunks),  cmocka_unit_test(few_single_elements_are_held),
-        cmocka_unit_test(large_segments_are_held),        cmocka_unit_test(large_images_are_streamed),
+        cmocka_unit_test(narrow_rows_make_large_chunks),  cmocka_unit_test(large_segments_are_held),
+        cmocka_unit_test(small_groups_have_few_lanes),    cmocka_unit_test(large_images_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

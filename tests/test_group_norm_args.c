@@ -43,6 +43,25 @@ static void large_samples_have_plans(void **state) {
     }
 }
 
+/* Backward over slices: a channel has a part for each four samples, whose slices a work-group takes. */
+static void samples_of_a_work_group_have_one_part(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_group_norm_backward_desc desc = CLNORM_GROUP_NORM_BACKWARD_DESC_INIT;
+    clnorm_plan *plan = NULL;
+    desc.rows = 41;
+    desc.cols = 8;
+    desc.spatial = 4;
+    desc.groups = 2;
+    desc.layout = CLNORM_LAYOUT_LAST;
+    desc.statistics_given = 1;
+    desc.dweight.dtype = CLNORM_F32;
+    assert_int_equal(clnorm_config_parse("vec=4,lanes=8,segments=4,chunks=1", &desc.config), CLNORM_SUCCESS);
+    if (clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan))
+        fail_msg("%s", clnorm_error_detail());
+    assert_int_equal(clnorm_plan_workspace_size(plan), sizeof(float) * 11 * 8 * 2); /* a multiple of its alignment */
+    clnorm_plan_destroy(plan);
+}
+
 static void bad_descriptors_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_group_norm_desc good;
@@ -106,6 +125,7 @@ static void bad_descriptors_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_samples_have_plans),
+        cmocka_unit_test(samples_of_a_work_group_have_one_part),
         cmocka_unit_test(bad_descriptors_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

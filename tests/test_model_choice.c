@@ -156,6 +156,21 @@ static void a_late_gate_is_waited_for_seldom(void **state) {
         }
 }
 
+/* Norms of 2-byte elements whose columns share weights. These come early. Vectors are narrower than the widest where those
+ * leave lanes without one. */
+static void found_weights_come_early(void **state) {
+    (void)state;
+    static const struct { uint64_t columns, sharers, vec; } rows[] = {{72, 36, 2}, {98, 49, 2}, {32, 16, 8}, {144, 36, 4}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct cln_workload work = workload_of(CLN_KNOBS_FORWARD, 100000, rows[i].columns, 2, CLNORM_LAYER_NORM);
+        work.lead_vec = 0;
+        work.columns_of_weight = rows[i].sharers;
+        const struct cln_config c = choice_of(&work);
+        assert_int_equal(c.weights, CLN_WEIGHTS_EARLY);
+        assert_int_equal(c.vec, rows[i].vec);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_are_as_few_as_columns),
@@ -166,6 +181,7 @@ int main(void) {
         cmocka_unit_test(gradients_of_few_wide_rows_are_whole),
         cmocka_unit_test(partly_filled_vectors_have_whole_warps),
         cmocka_unit_test(a_late_gate_is_waited_for_seldom),
+        cmocka_unit_test(found_weights_come_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
