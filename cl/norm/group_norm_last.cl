@@ -48,7 +48,8 @@ INLINED void sum_steps(local real *numbers, const struct place *place) {
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* totals: for each group, the sum over all lanes. Every work-item calls this function and the next ones, too. */
+/* totals: for each group, the sum over all lanes. Every work-item calls this function and the next ones, too. Lanes past
+ * the last share store zeros, as PoCL 3.1 may let them take the branch of those before. */
 INLINED void sum_groups(const struct place *place, const realv sum, const struct board *board) {
     const uint group = place->lane % SPAN, share = place->lane / SPAN;
     if (place->active)
