@@ -324,8 +324,8 @@ static void narrow_rows_make_large_chunks(void **state) {
     }
 }
 
-/* Channels first: fewer lanes with more registers each hold a segment for which many have too few. Of single elements,
- * registers hold as many as CLN_HOLDERS lanes can. */
+/* Channels first: fewer lanes with more registers each hold a segment for which many have too few. Registers hold single
+ * elements for which CLN_HOLDERS lanes suffice, and so many lanes at most hold narrow vectors. */
 static void large_segments_are_held(void **state) {
     (void)state;
     static const struct {
@@ -354,7 +354,8 @@ static void small_groups_have_few_lanes(void **state) {
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         struct cln_workload work = group_workload_of(32, groups[i].channels, groups[i].spatial, sizeof(cl_half));
         work.channel_sums = true;
-        assert_int_equal(chosen_for_h200(&work).lanes, groups[i].lanes);
+        const struct cln_config config = chosen_for_h200(&work);
+        assert_int_equal(config.chunks > 1 ? 0 : config.lanes, groups[i].lanes);
     }
 }
 

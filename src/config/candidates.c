@@ -114,6 +114,10 @@ uint64_t cln_vec_of_rope(const struct cln_choice *choice, uint64_t most) {
     return cln_smaller(most, cln_or_else(cln_config_rope_vec(choice->work), most));
 }
 
+bool cln_finds_weights(const struct cln_facts *facts, const struct cln_workload *work) {
+    return work->columns_of_weight > 1 && facts->resident_groups > 1;
+}
+
 struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most,
                                  bool narrower) {
     enum { FEW_REGISTERS = 128, MANY = 8 }; /* MANY vectors: in fewer, most are partly filled */

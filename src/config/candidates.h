@@ -41,6 +41,10 @@ struct cln_values cln_isa_values(const struct cln_choice *choice, const struct c
 struct cln_values cln_stores_values(const struct cln_choice *choice, const struct cln_config *c);
 struct cln_values cln_reduce_values(const struct cln_choice *choice, const struct cln_config *c);
 
+/* Whether a GPU's lanes find the weight of each element (cl/common/shared_columns.h), which takes them much longer than to
+ * load it. */
+bool cln_finds_weights(const struct cln_facts *facts, const struct cln_workload *work);
+
 /* A vector within which rows may begin anywhere, if it is wider than most elements; then the widest of at most so many, and
  * narrower ones if they are wished, or where a work-item has few registers. */
 struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most, bool narrower);

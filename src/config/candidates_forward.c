@@ -3,12 +3,11 @@
 #include "config/candidates.h"
 #include "config/resources.h"
 
-/* Where a GPU's lanes find the weight of each element, arithmetic limits the time: where the widest vectors leave lanes
- * idle, narrower ones may leave fewer. */
+/* Where lanes find weights, arithmetic limits the time. If the widest vectors then leave lanes idle, narrower ones may
+ * leave fewer. */
 static bool may_gain_by_narrower(const struct cln_choice *choice, uint64_t widest) {
     const uint64_t vectors = cln_divide_up(choice->work->group_size, cln_power_of_two_at_most(widest));
-    return choice->work->columns_of_weight > 1 && choice->facts.resident_groups > 1 &&
-           cln_power_of_two_at_least(vectors) != vectors;
+    return cln_finds_weights(&choice->facts, choice->work) && cln_power_of_two_at_least(vectors) != vectors;
 }
 
 static struct cln_values vec_values(const struct cln_choice *choice, const struct cln_config *c) {

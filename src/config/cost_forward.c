@@ -82,10 +82,9 @@ static double late_gate(const struct count *n) {
     return late && n->facts->resident_groups > 1 ? 1.5 * (ceil(n->vectors / 4) - 1) : 0;
 }
 
-/* Latencies of weights that do not come with x. Where a GPU's lanes find the weight of each element
- * (cl/common/shared_columns.h), they wait for it longer. */
+/* Latencies of weights that do not come with x. */
 static double weights_latencies(const struct count *n) {
-    const double found = n->work->columns_of_weight > 1 && n->facts->resident_groups > 1 ? 2 : 0;
+    const double found = cln_finds_weights(n->facts, n->work) ? 2 : 0;
     return n->c->weights == CLN_WEIGHTS_LATE ? 0.15 + found : n->c->weights == CLN_WEIGHTS_KEPT ? 0.3 + found : 0;
 }
 
