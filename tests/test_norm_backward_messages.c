@@ -36,7 +36,7 @@ static void execute(const struct fixture *fixture, struct kept *kept) {
 /* Gives the kernel that clears the mailboxes no work from now on. */
 static void keep_messages(struct kept *kept) {
     unsigned i = 0;
-    while (i < kept->plan->stages && strcmp(kept->plan->stage[i].name, "norm_backward_clear") != 0)
+    while (i < kept->plan->stages && strcmp(kept->plan->stage[i].name, "clear_words") != 0)
         i++;
     assert_true(i < kept->plan->stages);
     struct cln_stage *const stage = &kept->plan->stage[i];

@@ -105,10 +105,6 @@
     USE(VECTOR, SAVE_MEAN, global real *, mean)                                     \
     USE(VECTOR, SAVE_RSTD, global real *, rstd)
 
-/* work: the words of tickets and parts. */
-#define GROUP_NORM_CLEAR_ARGS(USE)                                                  \
-    USE(VECTOR, 1, volatile global uint *, tickets)
-
 /* The backward: groups of samples; or sums of chunks, slopes from sums, and dx from slopes. */
 #define GROUP_NORM_BACKWARD_READ(USE)                                               \
     USE(NUMBER, 1, ulong, iterations)                                               \

@@ -9,6 +9,7 @@
 #ifndef GROUP_NORM_TICKETS_H
 #define GROUP_NORM_TICKETS_H
 
+#include "common/clear_words.h"
 #include "norm/group_norm.h"
 
 /* The words before the parts, all 0 before the first launch: the numbers of tickets drawn in this launch and in one that
@@ -151,12 +152,6 @@ INLINED void end_steps(volatile global uint *words) {
     if (only_posts() && get_local_id(0) == 0)
         words[ALL_POSTED] = 1;
     last_barrier();
-}
-
-/* Empties the words of tickets and parts, before any work-group draws a ticket. */
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_clear(PARAMETERS(GROUP_NORM_CLEAR_ARGS)) {
-    for (ulong i = get_global_id(0); i < work; i += get_global_size(0))
-        tickets[tickets_at + i] = 0;
 }
 
 #endif

@@ -103,10 +103,5 @@ norm_backward_unaligned(PARAMETERS(NORM_BACKWARD_ARGS)) {
 #endif
 
 #if HAS_LOCKS
-/* Runs before any work-group opens a slot or posts a message. */
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-norm_backward_clear(PARAMETERS(NORM_BACKWARD_CLEAR_ARGS)) {
-    for (ulong i = get_global_id(0); i < work; i += get_global_size(0))
-        locks[locks_at + i] = 0;
-}
+#include "common/clear_words.h"
 #endif

@@ -60,10 +60,6 @@
     USE(NUMBER, 1, ulong, iterations)                                                                       \
     USE(VECTOR, 1, global real *restrict, sums)
 
-/* work: words. */
-#define NORM_BACKWARD_CLEAR_ARGS(USE)                                                                       \
-    USE(VECTOR, 1, global uint *, locks)
-
 /* work: columns, or 0. dweight_slots, dbias_slots: [weight_rows, slots, SLOT_COLUMNS] */
 #define NORM_BACKWARD_REDUCE_ARGS(USE)                                                                      \
     USE(VECTOR, DWEIGHT_DTYPE, const global real *, dweight_slots)                                          \

@@ -10,7 +10,7 @@
 #ifndef TEAM_H
 #define TEAM_H
 
-#include "norm/message.h"
+#include "common/message.h"
 #include "norm/norm_backward.h"
 
 #define EXCHANGES (NEEDS_MEANS && ROW_SPLIT != ROW_SPLIT_TWO_PASSES)

@@ -3,6 +3,7 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "norm/norm_backward_args.h"
+#include "operation/clear_words.h"
 #include "operation/dropout.h"
 #include "operation/fp8.h"
 #include "operation/launch.h"
@@ -91,7 +92,6 @@ static struct cln_binding given_or(bool given, enum cln_role role, struct cln_bi
 }
 
 static const struct cln_parameter sums_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_SUMS_ARGS);
-static const struct cln_parameter clear_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_CLEAR_ARGS);
 static const struct cln_parameter walk_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_ARGS);
 static const struct cln_parameter reduce_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_REDUCE_ARGS);
 
@@ -131,23 +131,10 @@ clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const s
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Adds the kernel of norm_backward.cl that opens all locks and empties all mailboxes. */
+/* Adds the kernel that opens all locks and empties all mailboxes. */
 static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, &plan->config, layout);
-    const cl_ulong work = layout->lock_words;
-    const size_t items = (size_t)plan->config.lanes * plan->config.segments;
-    const struct cln_argument arguments[] = {cln_bind("locks", layout->locks), {0}};
-    const struct cln_stage_recipe recipe = {
-        .source = &cln_source_norm_backward,
-        .kernel = "norm_backward_clear",
-        .spec = &spec,
-        .parameters = clear_parameters,
-        .arguments = arguments,
-        .work = work,
-        .groups = (size_t)cln_smaller(cln_divide_up(work, items), 1024),
-        .items = items,
-    };
-    return cln_plan_add_stage(plan, &recipe);
+    return cln_add_clear_words(plan, &spec, &cln_source_norm_backward, layout->locks);
 }
 
 /* Adds norm_backward.cl over all rows. */
