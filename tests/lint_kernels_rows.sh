@@ -69,6 +69,17 @@ for family in softmax_chunks softmax_backward_chunks; do
         REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
     strict $family CL1.2 nvptx64 -all $chunks LEADS=1 GROUP_SIZE=1001 VEC=8 DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX
 done
+for family in softmax_exchange softmax_backward_exchange; do
+    for row_split in ROW_SPLIT_EXCHANGE ROW_SPLIT_NO_WAIT; do
+        exchange="ROW_SPLIT=$row_split KEEP=KEEP_REGISTERS SEGMENTS=1 CHUNKS=7"
+        strict $family CL1.2 spir64 -all $exchange VEC=1 X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=f16 DX_DTYPE=f32
+        strict $family CL1.2 spir64 -all $exchange VEC=16 LANES=1 ELEMENT_ALIGNED=1 DY_DTYPE=f32 DX_DTYPE=f32
+        strict $family CL1.2 nvptx64 -all $exchange VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 \
+            REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+        strict $family CL1.2 nvptx64 -all $exchange LEADS=1 GROUP_SIZE=1001 VEC=8 DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX
+        later $family $exchange REDUCE=REDUCE_SUBGROUP DY_DTYPE=f32 DX_DTYPE=f32
+    done
+done
 
 defaults="X_DTYPE=f32 Q_DTYPE=f8e4m3 SCALE_DTYPE=f32 SCALING=3 GROUP_SIZE=32 GROUPS=4 AMAX=1 WRITE_Q=1 TRANSPOSED=1
     STOCHASTIC=0 TILE_ROWS=64 TILE_COLS=64 ROW_VEC=4 VEC=4 LANES=64 SEGMENTS=1 REDUCE=REDUCE_TREE STORES=1

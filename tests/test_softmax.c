@@ -117,6 +117,10 @@ static void forced_knobs(void **state) {
         {{.vec = 4, .lanes = 4, .chunks = 24, .unroll = 2}, 1000}, /* the last chunk but one is short, the last one empty */
         {{.vec = 8, .lanes = 1, .chunks = 4, .iterations = 5, .unroll = 5},
          37}, /* one chunk has only the rest of a vector, the last one nothing */
+        {{.vec = 4, .lanes = 8, .chunks = 5, .row_split = CLN_ROW_SPLIT_EXCHANGE}, 1000},
+        {{.vec = 4, .lanes = 4, .chunks = 24, .row_split = CLN_ROW_SPLIT_NO_WAIT}, 1000},
+        {{.vec = 8, .lanes = 1, .chunks = 4, .row_split = CLN_ROW_SPLIT_NO_WAIT}, 37},
+        {{.vec = 2, .lanes = 16, .chunks = 3, .row_split = CLN_ROW_SPLIT_EXCHANGE}, 257},
     };
     const struct fixture *fixture = *state;
     unsigned ran = 0;
@@ -201,7 +205,8 @@ static void impossible_knobs_are_refused(void **state) {
         }
 }
 
-/* Few wide rows, which leave compute units idle, are cut into chunks; many rows are not. */
+/* Few wide rows, which leave compute units idle, are cut into chunks; many rows are not, unless work-groups exchange their
+ * totals. */
 static void few_wide_rows_are_shared(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t units = fixture->device.compute_units;
@@ -212,9 +217,12 @@ static void few_wide_rows_are_shared(void **state) {
         clnorm_plan *plan = NULL;
         assert_int_equal(rows_case_plan(fixture->context, &c, &plan), CLNORM_SUCCESS);
         const struct cln_config config = chosen_knobs(plan);
-        assert_true(shared ? config.chunks > 1 && config.chunks <= 8 * units : config.chunks == 1);
-        assert_int_equal(clnorm_plan_kernel_count(plan), shared ? 2 : 1);
-        assert_int_equal(clnorm_plan_workspace_size(plan), shared ? (backward ? 1 : 2) * sizeof(float) * config.chunks : 0);
+        const bool exchanged = config.row_split == CLN_ROW_SPLIT_EXCHANGE; /* test_softmax_exchange has it */
+        assert_true(!exchanged || many);
+        assert_true(exchanged || (shared ? config.chunks > 1 && config.chunks <= 8 * units : config.chunks == 1));
+        assert_int_equal(clnorm_plan_kernel_count(plan), shared || exchanged ? 2 : 1);
+        const uint64_t sums = shared ? (backward ? 1 : 2) * config.chunks : 0;
+        assert_true(exchanged || clnorm_plan_workspace_size(plan) == sums * sizeof(float));
         clnorm_plan_destroy(plan);
     }
 }

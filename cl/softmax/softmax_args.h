@@ -21,6 +21,11 @@
     SOFTMAX_ARGS(USE)                                               \
     USE(VECTOR, 1, const global real *restrict, totals)
 
+/* words: of tickets, then messages. */
+#define SOFTMAX_EXCHANGE_ARGS(USE)                                  \
+    SOFTMAX_ARGS(USE)                                               \
+    USE(VECTOR, 1, volatile global uint *, words)
+
 #define SOFTMAX_BACKWARD_INPUTS(USE)                                \
     USE(NUMBER, 1, ulong, iterations)                               \
     USE(ROWS, 1, const global STORAGE(Y_DTYPE) *, y)                \
@@ -38,6 +43,10 @@
 #define SOFTMAX_BACKWARD_APPLY_ARGS(USE)                            \
     SOFTMAX_BACKWARD_ARGS(USE)                                      \
     USE(VECTOR, 1, const global real *restrict, sums)
+
+#define SOFTMAX_BACKWARD_EXCHANGE_ARGS(USE)                         \
+    SOFTMAX_BACKWARD_ARGS(USE)                                      \
+    USE(VECTOR, 1, volatile global uint *, words)
 /* clang-format on */
 
 #endif

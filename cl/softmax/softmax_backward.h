@@ -47,8 +47,10 @@ static inline void load_point(const struct call *call, const struct row *row, co
     point->dy = LOAD_VECTOR(DY_DTYPE)(row->dy, v, row->lead, call->aligned, hint);
 }
 
-/* At vector v, with zeros outside the row. */
+/* At vector v, with zeros outside the row. Without contraction: a compiler would fuse products with sums in some kernels,
+ * and a row's bits would depend on where tensors lie. */
 static inline realv product_of(const struct row *row, const index_t v, const struct point *point) {
+#pragma OPENCL FP_CONTRACT OFF
     const realv product = WIDEN(Y_DTYPE)(point->y) * WIDEN(DY_DTYPE)(point->dy);
     return LEADS ? only_elements(product, v, row->lead) : product;
 }

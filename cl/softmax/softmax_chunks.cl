@@ -5,7 +5,7 @@
 
 #include "softmax/softmax_reread.h"
 
-/* totals: [rows, CHUNKS]. Those of an empty chunk are -∞ and 0. */
+/* totals: [rows, CHUNKS]. */
 INLINED void take_share(const struct call *call, global real *totals, local real *scratch) {
     struct lanes lanes = {.scratch = scratch};
     for (ulong i = 0; i < call->iterations; i++) {
@@ -31,7 +31,7 @@ INLINED struct totals totals_of_chunks(const global real *totals, struct lanes *
     largest = largest_over_lanes(lanes, largest);
     real sum = 0;
     for (index_t i = lane; i < CHUNKS; i += LANES)
-        sum += totals[2 * i + 1] * first_element(exponential_of_minus((realv)(origin_of(largest) - totals[2 * i])));
+        sum += moved(totals[2 * i + 1], totals[2 * i], largest);
     const struct totals merged = {largest, sum_over_lanes(lanes, sum)};
     return merged;
 }

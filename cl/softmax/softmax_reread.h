@@ -6,7 +6,7 @@
 #define SOFTMAX_REREAD_H
 
 #include "norm/running_sum.h"
-#include "softmax/softmax.h"
+#include "softmax/softmax_totals.h"
 #include "softmax/softmax_vectors.h"
 
 INLINED void load_block(const struct call *call, const struct row *row, const index_t i, const enum load_hint hint,
@@ -24,11 +24,6 @@ static inline realv load_masked(const struct call *call, const struct row *row, 
                                 const enum load_hint hint) {
     return masked(row, v, load_x(call, row, v, hint));
 }
-
-/* The largest element of a row or a chunk, and the sum of exponentials of differences from origin_of(largest). */
-struct totals {
-    real largest, sum;
-};
 
 #if LANES > 1
 

@@ -43,8 +43,8 @@ typedef struct clnorm_config {
  *   segments=N          segments that a work-group holds at once: a power of two. In group norm with channels last a
  *                       segment is all positions of neighbouring groups, where registers hold them; elsewhere a
  *                       work-group takes so many rows of a chunk side by side
- *   iterations=N        minimum iterations per work-group, each over its segments; not in the norms' backward, nor in
- *                       group norm with row_split=exchange
+ *   iterations=N        minimum iterations per work-group, each over its segments; not in the norms' backward, nor with
+ *                       row_split=exchange
  *   keep=               where a segment is kept between its statistics and its result: registers, local (memory),
  *                       reread (nowhere: it is read again)
  *   unroll=N            vectors that a lane loads at once, 1 to 16; of GELU, and with keep=reread
@@ -55,9 +55,10 @@ typedef struct clnorm_config {
  *   chunks=N            pieces of a segment, one per work-group; in group norm with channels last, pieces of a sample's
  *                       positions, of which neighbouring ones stay together where there are few channels
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory
- *   row_split=          how work-groups that share a row of the norms' backward, or a group of group norm with channels
- *                       first, get its sums: two_passes (a kernel before takes them), exchange (they exchange the sums of
- *                       their parts), no_wait (exchange that never waits, for tests)
+ *   row_split=          how work-groups that share a row of the norms' backward or of softmax, or a group of group norm
+ *                       with channels first, get its sums: two_passes (a kernel before takes them), exchange (they
+ *                       exchange the sums of their parts; softmax then has keep=registers and chunks of 2 or more),
+ *                       no_wait (exchange that never waits, for tests)
  *
  * In the backward of layer and RMS norm alone:
  *   tile=N              columns of a segment per work-group

@@ -17,8 +17,8 @@ extern "C" {
  * Arithmetic is in f32, in f64 for F64 tensors; y is rounded to nearest even. y may be x itself. Thread safety and errors
  * as in plan.h.
  *
- * Few wide rows are split among several work-groups, forward and backward. The plan then has two kernels, and a
- * workspace for the sums of each row's pieces (chunks in config.h). */
+ * Few wide rows, and on some GPUs many, are split among several work-groups, forward and backward. The plan then has two
+ * kernels, and a workspace for the sums of each row's pieces (chunks and row_split in config.h). */
 typedef struct clnorm_softmax_desc {
     uint64_t size; /* sizeof(clnorm_softmax_desc) */
     uint64_t rows; /* 0 and up; 0 is a success that does nothing */

@@ -18,17 +18,45 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
     return cln_vec_values(choice, c, widest, may_gain_by_narrower(choice, widest));
 }
 
+/* Work-groups that exchange totals each hold pieces of rows: the lanes of a piece, and bytes of its inputs. A lane has 64
+ * elements at most. */
+enum { PIECE_LANES = 128 };
+
+static uint64_t piece_bytes(const struct cln_workload *work) {
+    enum { LANE_BYTES = 256, LANE_ELEMENTS = 64 };
+    return PIECE_LANES * cln_smaller(LANE_BYTES, LANE_ELEMENTS * cln_piece_element(work));
+}
+
+/* Whether a knob is forced that says how the work-groups of whole segments run. */
+static bool whole_segments(const struct cln_config *f) {
+    return f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights || f->local_vectors;
+}
+
+/* Rows of softmax that one work-group can hardly hold are read from memory twice, unless the cache has them all, or several
+ * work-groups exchange their totals. */
+static struct cln_values row_split_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    const struct cln_facts *const facts = &choice->facts;
+    const uint64_t row = work->group_size * cln_piece_element(work);
+    const bool wide = row > 2 * piece_bytes(work) && cln_product(work->rows, row) > facts->l2 / 2;
+    const bool widest = c->vec == cln_smaller(cln_widest_vector(choice, c), work->lead_vec);
+    struct cln_values values = cln_one_value(CLN_ROW_SPLIT_TWO_PASSES);
+    if (facts->ptx && wide && widest && work->real_size == sizeof(cl_float) && !choice->forced->chunks &&
+        !whole_segments(choice->forced))
+        cln_add_value(&values, CLN_ROW_SPLIT_EXCHANGE);
+    return values;
+}
+
 /* Few wide segments leave most of the device idle, so two kernels can take them in chunks, with a work-group each. CPUs
  * gain by it wherever they have idle units; on GPUs the model weighs the second launch, for the widest vectors. */
 static struct cln_values chunks_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CPU_WIDE = 131072, CPU_CHUNK = 32768, GPU_CHUNK = 4096, CPU_SHARERS = 2, GPU_SHARERS = 8 };
     const struct cln_workload *const work = choice->work;
-    const struct cln_config *const f = choice->forced;
     const uint64_t segments = work->rows * work->groups, units = choice->facts.compute_units;
-    const bool otherwise =
-        f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights || f->local_vectors;
     struct cln_values values = cln_one_value(1);
-    if (otherwise || work->y_scaled || work->rope || !segments || segments >= units)
+    if (cln_holds_pieces(choice->work, c))
+        return cln_one_value(cln_divide_up(cln_reach(work, c) * cln_piece_element(work), piece_bytes(work)));
+    if (whole_segments(choice->forced) || work->y_scaled || work->rope || !segments || segments >= units)
         return values;
     if (choice->facts.alone)
         return work->group_size < CPU_WIDE || 2 * segments > units
@@ -52,6 +80,8 @@ static uint64_t most_lanes(const struct cln_choice *choice, const struct cln_con
 static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOST_VECTORS = 64 };
     const uint64_t least = cln_least_lanes(choice, c);
+    if (cln_holds_pieces(choice->work, c))
+        return cln_one_value(cln_smaller(PIECE_LANES, choice->facts.most_lanes));
     const uint64_t vectors = cln_shared_vectors(choice->work, c);
     const uint64_t most = cln_smaller(most_lanes(choice, c), cln_power_of_two_at_least(vectors));
     struct cln_values values = cln_one_value(most);
@@ -87,7 +117,7 @@ static struct cln_values keep_values(const struct cln_choice *choice, const stru
     const enum cln_knob_users users = choice->work->users;
     const bool again = users == CLN_KNOBS_QUANTIZE || users == CLN_KNOBS_L2 || users == CLN_KNOBS_SLICES;
     if (again || c->chunks > 1)
-        return cln_one_value(CLN_KEEP_REREAD);
+        return cln_one_value(cln_holds_pieces(choice->work, c) ? CLN_KEEP_REGISTERS : CLN_KEEP_REREAD);
     if (choice->facts.alone) /* a CPU's registers hold one vector */
         return cln_one_value(choice->work->group_size <= c->vec ? CLN_KEEP_REGISTERS : CLN_KEEP_REREAD);
     if (cln_held_bytes(choice->work, c) <= most_held(choice->work))
@@ -134,12 +164,19 @@ static struct cln_values iterations_values(const struct cln_choice *choice, cons
 }
 
 const struct cln_axis cln_forward_axes[] = {
-    {offsetof(struct cln_config, isa), cln_isa_values},       {offsetof(struct cln_config, stores), cln_stores_values},
-    {offsetof(struct cln_config, vec), vec_values},           {offsetof(struct cln_config, chunks), chunks_values},
-    {offsetof(struct cln_config, lanes), lanes_values},       {offsetof(struct cln_config, segments), segments_values},
-    {offsetof(struct cln_config, keep), keep_values},         {offsetof(struct cln_config, unroll), unroll_values},
-    {offsetof(struct cln_config, weights), weights_values},   {offsetof(struct cln_config, iterations), iterations_values},
-    {offsetof(struct cln_config, reduce), cln_reduce_values}, {0, NULL},
+    {offsetof(struct cln_config, isa), cln_isa_values},
+    {offsetof(struct cln_config, stores), cln_stores_values},
+    {offsetof(struct cln_config, vec), vec_values},
+    {offsetof(struct cln_config, row_split), row_split_values},
+    {offsetof(struct cln_config, chunks), chunks_values},
+    {offsetof(struct cln_config, lanes), lanes_values},
+    {offsetof(struct cln_config, segments), segments_values},
+    {offsetof(struct cln_config, keep), keep_values},
+    {offsetof(struct cln_config, unroll), unroll_values},
+    {offsetof(struct cln_config, weights), weights_values},
+    {offsetof(struct cln_config, iterations), iterations_values},
+    {offsetof(struct cln_config, reduce), cln_reduce_values},
+    {0, NULL},
 };
 
 /* ---------------------------------------------------------------------------------------------- elementwise operations */

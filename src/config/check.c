@@ -112,6 +112,35 @@ clnorm_status cln_check_vec(const clnorm_device_info *device, const struct cln_w
                                             : "a divisor of group_size and every row stride on this device");
 }
 
+/* Softmax whose work-groups exchange the totals of chunks. */
+static clnorm_status check_exchange(const clnorm_device_info *device, const struct cln_workload *work,
+                                    const struct cln_config *c) {
+    enum { MOST_PIECES = 1 << 30 }; /* they have 32-bit numbers */
+    if (c->chunks < 2 || work->real_size != sizeof(cl_float) || cln_product(work->rows, c->chunks) > MOST_PIECES)
+        return cln_config_refuse("row_split", c->row_split,
+                                 "two_passes, unless there are 2 or more chunks of a row, 2^30 at most of all rows, and "
+                                 "no f64");
+    if (c->keep != CLN_KEEP_REGISTERS)
+        return cln_config_refuse("keep", c->keep, "registers where work-groups exchange totals");
+    if (c->iterations > 1)
+        return cln_config_refuse("iterations", c->iterations, "1 where work-groups exchange totals");
+    const char *const defect = cln_driver_defect(device, CLN_DEFECT_LONG_WAITS);
+    return defect && c->row_split == CLN_ROW_SPLIT_EXCHANGE
+               ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.row_split is exchange: %s", defect)
+               : CLNORM_SUCCESS;
+}
+
+static clnorm_status check_chunks(const clnorm_device_info *device, const struct cln_workload *work,
+                                  const struct cln_config *c) {
+    if (c->chunks > 1 && work->y_scaled)
+        return cln_config_refuse("chunks", c->chunks, "1 with a y of 8 bits");
+    if (c->chunks > 1 && (c->segments > 1 || (c->keep != CLN_KEEP_REREAD && !cln_holds_pieces(work, c))))
+        return cln_config_refuse("chunks", c->chunks, "1: more need segments=1 and keep=reread");
+    if (c->chunks > cln_divide_up(work->group_size, c->vec))
+        return cln_config_refuse("chunks", c->chunks, "at most the number of vectors of a segment");
+    return cln_holds_pieces(work, c) ? check_exchange(device, work, c) : CLNORM_SUCCESS;
+}
+
 clnorm_status cln_check_forward(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *c) {
     clnorm_status status = cln_check_items(device, c);
@@ -138,15 +167,9 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
     status = cln_check_reduce(device, c);
     if (!status)
         status = cln_check_isa(device, c);
-    if (status)
-        return status;
-    if (c->chunks > 1 && work->y_scaled)
-        return cln_config_refuse("chunks", c->chunks, "1 with a y of 8 bits");
-    if (c->chunks > 1 && (c->keep != CLN_KEEP_REREAD || c->segments > 1))
-        return cln_config_refuse("chunks", c->chunks, "1: more need segments=1 and keep=reread");
-    if (c->chunks > cln_divide_up(work->group_size, c->vec))
-        return cln_config_refuse("chunks", c->chunks, "at most the number of vectors of a segment");
-    return check_defects(device, work, c);
+    if (!status)
+        status = check_chunks(device, work, c);
+    return status ? status : check_defects(device, work, c);
 }
 
 clnorm_status cln_check_elements(const clnorm_device_info *device, const struct cln_workload *work,

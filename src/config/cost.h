@@ -11,6 +11,9 @@
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c);
 double cln_backward_cost(const struct cln_choice *choice, const struct cln_config *c);
 
+/* The work-groups of a forward or of softmax that the device runs at once. */
+uint64_t cln_forward_at_once(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c);
+
 /* Whether the registers of a work-group fit without spills. */
 bool cln_registers_fit(const struct cln_facts *facts, uint64_t items, uint64_t item_registers);
 

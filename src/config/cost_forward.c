@@ -53,6 +53,17 @@ static double bytes_of(const struct count *n, double work_groups) {
     return work_groups * n->c->segments * columns * (double)n->work->x_size;
 }
 
+/* The traffic of a second read that misses the last cache, beside that of all tensors. The first of two kernels reads all
+ * rows before the second does; a work-group that has whole rows reads the end of its row first. */
+static double missed(const struct count *n) {
+    const double inputs = n->work->work == CLN_WORK_SOFTMAX_BACKWARD ? 2 : 1, cache = (double)n->facts->cache;
+    const double all = inputs / cln_moved_tensors(n->work);
+    if (n->c->chunks > 1)
+        return inputs * bytes_of(n, n->groups) > 0.6 * cache ? all : 0;
+    const double between = bytes_of(n, fmin(n->at_once, n->groups));
+    return fmax(between > 0.75 * cache ? 0.25 : 0, (1 - 1.3 * cache / (inputs * between)) * all);
+}
+
 /* The time of memory traffic, with the part of a second read that misses the caches. Where others have no work-group,
  * a compute unit gets little more than its share of the bandwidth. */
 static double memory_ns(const struct count *n) {
@@ -62,8 +73,8 @@ static double memory_ns(const struct count *n) {
     double times = 1;
     if (n->c->keep == CLN_KEEP_REREAD && bytes_of(n, n->resident) > l1)
         times += 0.1;
-    if (n->c->keep == CLN_KEEP_REREAD && bytes_of(n, fmin(n->at_once, n->groups)) > 0.75 * (double)n->facts->cache)
-        times += 0.25;
+    if (n->c->keep == CLN_KEEP_REREAD)
+        times += missed(n);
     return times * bytes / (n->facts->bytes_per_ns * busy);
 }
 
@@ -158,14 +169,32 @@ static double waves(const struct count *n) {
     return even > 4 ? even : fmax(1, 0.25 * ceil(even) + 0.75 * even);
 }
 
+/* The wait of a work-group for the totals of others. */
+static double exchange_ns(const struct count *n) {
+    const double each = 3 * n->facts->latency_ns + cln_reduction_ns(n->facts, n->c->lanes);
+    return cln_holds_pieces(n->work, n->c) ? sums(n->work, n->c) * each : 0;
+}
+
+uint64_t cln_forward_at_once(const clnorm_device_info *device, const struct cln_workload *work,
+                             const struct cln_config *c) {
+    static const struct cln_config automatic = {0};
+    const struct cln_choice choice = {device, cln_facts_of(device), work, &automatic};
+    return (uint64_t)count(&choice, c).at_once;
+}
+
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c) {
     const double spilled = 1e15, start = 350, dispatch = 75; /* ns of a work-group: until it runs, until the next starts */
     const struct count n = count(choice, c);
     const double work = arithmetic_ns(&n) + accesses_ns(&n) + scattered_ns(&n) + edges_ns(&n);
-    const double alone = loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + start + work;
+    const double alone =
+        loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + exchange_ns(&n) + start + work;
     const double begun = dispatch * fmin(n.resident, n.groups / n.facts->compute_units);
-    const double each = cln_both_limits(alone, fmax(n.resident * work, begun), 6);
-    const double launches = c->chunks > 1 ? 2 : 1, passes = c->chunks > 1 ? 1.5 : 1; /* the first of two writes nothing */
+    const double pieces =
+        n.groups / n.at_once; /* of each work-group, of which two are under way where totals are exchanged */
+    const double under_way = cln_holds_pieces(n.work, c) ? fmin(fmax(pieces, 1), 2) : 1;
+    const double each = cln_both_limits(alone / under_way, fmax(n.resident * work, begun), 6);
+    const double launches = cln_holds_pieces(n.work, c) ? 1.5 : c->chunks > 1 ? 2 : 1; /* words are soon cleared */
+    const double passes = c->chunks > 1 && !cln_holds_pieces(n.work, c) ? 1.5 : 1;     /* the first of two writes nothing */
     const bool fits = cln_registers_fit(n.facts, (uint64_t)c->lanes * c->segments, cln_forward_registers(n.work, c));
     return cln_both_limits(memory_ns(&n), passes * waves(&n) * each, 3.5) + launches * n.facts->launch_ns +
            (fits ? 0 : spilled);

@@ -38,7 +38,7 @@ const struct cln_knob cln_knobs[CLN_KNOBS] = {
      0,
      0,
      false,
-     BACKWARD | GROUP,
+     BACKWARD | CLN_KNOBS_SOFTMAX | GROUP,
      "a second read, or a wait for others"},
     {"groups_per_cu", {NULL}, 1, UINT32_MAX, false, BACKWARD, "slots of partial sums"},
     {"run_length", {NULL}, 1, UINT32_MAX, false, BACKWARD, "work-groups that share the rows"},

@@ -71,7 +71,8 @@ enum cln_accumulator {
     CLN_ACCUMULATOR_COLUMNS
 };
 
-/* How work-groups that each have a tile of a segment, or in group norm chunks of a group, get the sums of the whole. */
+/* How work-groups that each have a tile of a segment, or a chunk of a row of softmax or of a group, get the sums of the
+ * whole. */
 enum cln_row_split {
     CLN_ROW_SPLIT_TWO_PASSES = 1, /* a first kernel computes them, in chunks: x and dy are read twice */
     CLN_ROW_SPLIT_EXCHANGE,       /* they exchange the sums of tiles or chunks, while they go through them together */

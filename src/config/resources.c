@@ -43,11 +43,20 @@ uint64_t cln_shared_vectors(const struct cln_workload *work, const struct cln_co
 }
 
 uint64_t cln_vectors_per_lane(const struct cln_workload *work, const struct cln_config *c) {
-    return cln_divide_up(cln_divide_up(cln_reach(work, c), c->vec), c->lanes);
+    return cln_divide_up(cln_shared_vectors(work, c), c->lanes);
 }
 
 uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config *c) {
-    return cln_vectors_per_lane(work, c) * c->vec * work->held_size;
+    const uint64_t element = cln_holds_pieces(work, c) ? cln_piece_element(work) : work->held_size;
+    return cln_vectors_per_lane(work, c) * c->vec * element;
+}
+
+bool cln_holds_pieces(const struct cln_workload *work, const struct cln_config *c) {
+    return work->users == CLN_KNOBS_SOFTMAX && cln_exchanges(c);
+}
+
+uint64_t cln_piece_element(const struct cln_workload *work) {
+    return work->work == CLN_WORK_SOFTMAX_BACKWARD ? work->held_size : work->x_size;
 }
 
 uint64_t cln_scratch_bytes(const struct cln_workload *work, const struct cln_config *c) {
@@ -104,7 +113,8 @@ static uint64_t leading_registers(const struct cln_workload *work, const struct 
 uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t vectors = c->keep == CLN_KEEP_REGISTERS ? cln_vectors_per_lane(work, c)
                                                            : cln_smaller(c->unroll, cln_vectors_per_lane(work, c));
-    const uint64_t held = vectors * words(c->vec * work->held_size);
+    const uint64_t held =
+        cln_holds_pieces(work, c) ? 2 * words(cln_held_bytes(work, c)) : vectors * words(c->vec * work->held_size);
     const uint64_t weights = affine_tensors(work) + (work->work == CLN_WORK_GATED); /* z comes with them */
     const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? weights * vectors * words(c->vec * work->x_size) : 0;
     return arithmetic(work, c) + held + early + leading_registers(work, c, vectors);

@@ -26,9 +26,15 @@ unsigned cln_moved_tensors(const struct cln_workload *work);
 /* Forward and softmax: the vectors of a segment, or of one of its chunks, that the lanes of a work-group share. */
 uint64_t cln_shared_vectors(const struct cln_workload *work, const struct cln_config *c);
 
-/* Forward and softmax: maximum vectors of a segment that one lane has, and their bytes while they are held. */
+/* Forward and softmax: maximum vectors of a segment, or of one of its chunks, that one lane has, and their bytes while they
+ * are held. */
 uint64_t cln_vectors_per_lane(const struct cln_workload *work, const struct cln_config *c);
 uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config *c);
+
+/* Softmax: whether work-groups exchange the totals of pieces of rows, and hold two pieces each; bytes of an element's
+ * inputs, which are held as they were loaded. */
+bool cln_holds_pieces(const struct cln_workload *work, const struct cln_config *c);
+uint64_t cln_piece_element(const struct cln_workload *work);
 
 /* Forward and softmax: bytes of local memory for the sums over lanes. */
 uint64_t cln_scratch_bytes(const struct cln_workload *work, const struct cln_config *c);

@@ -1,7 +1,11 @@
+#include <inttypes.h>
+
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
+#include "config/cost.h"
 #include "config/resources.h"
+#include "operation/clear_words.h"
 #include "operation/launch.h"
 #include "operation/operations.h"
 #include "plan/stage.h"
@@ -67,6 +71,7 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
     };
     cln_launch_spec(&plan->context->device, &plan->config, &spec);
     spec.leads = cln_leads(&plan->work, &plan->config);
+    spec.row_split = cln_exchanges(&plan->config) ? plan->config.row_split : 0;
     return spec;
 }
 
@@ -79,26 +84,34 @@ struct kernel {
 
 static const struct cln_parameter forward_parameters[] = CLN_PARAMETERS(SOFTMAX_ARGS),
                                   totals_parameters[] = CLN_PARAMETERS(SOFTMAX_TOTALS_ARGS),
-                                  apply_parameters[] = CLN_PARAMETERS(SOFTMAX_APPLY_ARGS);
+                                  apply_parameters[] = CLN_PARAMETERS(SOFTMAX_APPLY_ARGS),
+                                  exchange_parameters[] = CLN_PARAMETERS(SOFTMAX_EXCHANGE_ARGS);
 static const struct cln_parameter backward_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_ARGS),
                                   backward_sums_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_SUMS_ARGS),
-                                  backward_apply_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_APPLY_ARGS);
+                                  backward_apply_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_APPLY_ARGS),
+                                  backward_exchange_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS);
 
 static const struct kernel forward = {&cln_source_softmax, "softmax", forward_parameters},
                            totals = {&cln_source_softmax_chunks, "softmax_totals", totals_parameters},
-                           apply = {&cln_source_softmax_chunks, "softmax_apply", apply_parameters};
+                           apply = {&cln_source_softmax_chunks, "softmax_apply", apply_parameters},
+                           exchange = {&cln_source_softmax_exchange, "softmax_exchange", exchange_parameters};
 static const struct kernel backward = {&cln_source_softmax_backward, "softmax_backward", backward_parameters},
                            backward_sums = {&cln_source_softmax_backward_chunks, "softmax_backward_sums",
                                             backward_sums_parameters},
                            backward_apply = {&cln_source_softmax_backward_chunks, "softmax_backward_apply",
-                                             backward_apply_parameters};
+                                             backward_apply_parameters},
+                           backward_exchange = {&cln_source_softmax_backward_exchange, "softmax_backward_exchange",
+                                                backward_exchange_parameters};
 
-/* part: the kernel's argument in the workspace, or all 0. */
+/* part: the kernel's argument in the workspace, or all 0. Where work-groups exchange totals, each takes many chunks. */
 static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struct kernel *kernel,
                                 struct cln_argument part) {
     const struct cln_config *const c = &plan->config;
     const uint64_t work = ((const struct cln_desc_head *)desc)->rows * cln_larger(c->chunks, 1);
-    const struct cln_launch launch = cln_launch_of(c, work);
+    const uint64_t exchangers = cln_forward_at_once(&plan->context->device, &plan->work, c);
+    const struct cln_launch whole = cln_launch_of(c, work);
+    const struct cln_launch shared = {1, (size_t)cln_smaller(exchangers, work), whole.items};
+    const struct cln_launch launch = cln_exchanges(c) ? shared : whole;
     const struct cln_spec spec = spec_of(plan, desc);
     const struct cln_argument arguments[] = {cln_integer("iterations", launch.iterations), part, {0}};
     const struct cln_stage_recipe recipe = {
@@ -111,8 +124,26 @@ static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struc
         .work = work,
         .groups = launch.groups,
         .items = launch.items,
+        .posters = cln_exchanges(c) ? launch.groups : 0,
     };
     return cln_plan_add_stage(plan, &recipe);
+}
+
+/* Adds the kernel whose work-groups exchange totals, behind one that empties their words: of tickets, then [rows, chunks,
+ * numbers]. */
+static clnorm_status add_exchange(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    const uint64_t tickets = CLN_WORKSPACE_ALIGNMENT / sizeof(cl_uint), numbers = is_backward(plan->operation) ? 1 : 2;
+    const struct kernel *const kernel = is_backward(plan->operation) ? &backward_exchange : &exchange;
+    const uint64_t messages = cln_product(cln_product(work->rows, plan->config.chunks), numbers);
+    const struct cln_spec spec = spec_of(plan, desc);
+    struct cln_binding words;
+    uint64_t size = 0;
+    if (!cln_workspace_place(&size, tickets + messages, sizeof(cl_uint), &words))
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace",
+                        work->rows);
+    cln_plan_set_workspace(plan, size);
+    const clnorm_status status = cln_add_clear_words(plan, &spec, kernel->source, words);
+    return status ? status : add_kernel(plan, desc, kernel, cln_bind("words", words));
 }
 
 /* Adds the kernels for rows in chunks. The workspace holds the sums of each chunk, [rows, chunks, sums]. */
@@ -131,6 +162,8 @@ static clnorm_status add_chunks(clnorm_plan *plan, const void *desc, const struc
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     if (!work->rows)
         return CLNORM_SUCCESS;
+    if (cln_exchanges(&plan->config))
+        return add_exchange(plan, desc, work);
     if (plan->config.chunks > 1)
         return add_chunks(plan, desc, work);
     return add_kernel(plan, desc, is_backward(plan->operation) ? &backward : &forward, (struct cln_argument){0});

@@ -120,7 +120,7 @@ static const struct field {
     {"CHANNEL_LANES", offsetof(struct cln_spec, channel_lanes), OPTION, GROUP},
     {"MERGES", offsetof(struct cln_spec, merges), OPTION, GROUP},
     {"BLOCK", offsetof(struct cln_spec, block), OPTION, GROUP},
-    {"ROW_SPLIT", offsetof(struct cln_spec, row_split), OPTION, GROUP},
+    {"ROW_SPLIT", offsetof(struct cln_spec, row_split), OPTION, GROUP | SOFTMAX},
     {"ROW_POSITIONS", offsetof(struct cln_spec, row_positions), NUMBER, GROUP},
     {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), OPTION, GROUP},
 };
