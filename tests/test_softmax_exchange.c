@@ -166,6 +166,8 @@ static void wide_rows_are_exchanged(void **state) {
     assert_int_equal(chosen(MADE_UP_H200, 4096, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
     assert_int_equal(chosen(MADE_UP_H200, 8, 131072, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
     assert_int_equal(chosen(MADE_UP_H200, 256, 131072, CLNORM_F64).row_split, CLN_ROW_SPLIT_TWO_PASSES);
+    assert_int_equal(chosen(MADE_UP_H200, 256, 1 << 20, CLNORM_F32).row_split, CLN_ROW_SPLIT_EXCHANGE);
+    assert_int_equal(chosen(MADE_UP_H200, 256, 1 << 21, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES); /* 512 pieces */
     assert_int_equal(chosen(MADE_UP_T4, 256, 131072, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
 }
 

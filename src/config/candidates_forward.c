@@ -35,10 +35,12 @@ static bool whole_segments(const struct cln_config *f) {
 /* Rows of softmax that one work-group can hardly hold are read from memory twice, unless the cache has them all, or several
  * work-groups exchange their totals. */
 static struct cln_values row_split_values(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { MOST_OF_UNIT = 2 }; /* pieces of a row that a compute unit holds at least, so that none is waited for in vain */
     const struct cln_workload *const work = choice->work;
     const struct cln_facts *const facts = &choice->facts;
-    const uint64_t row = work->group_size * cln_piece_element(work);
-    const bool wide = row > 2 * piece_bytes(work) && cln_product(work->rows, row) > facts->l2 / 2;
+    const uint64_t row = cln_product(work->group_size, cln_piece_element(work));
+    const uint64_t pieces = cln_divide_up(row, piece_bytes(work));
+    const bool wide = pieces > 2 && pieces <= MOST_OF_UNIT * facts->compute_units && work->rows > facts->l2 / 2 / row;
     const bool widest = c->vec == cln_smaller(cln_widest_vector(choice, c), work->lead_vec);
     struct cln_values values = cln_one_value(CLN_ROW_SPLIT_TWO_PASSES);
     if (facts->ptx && wide && widest && work->real_size == sizeof(cl_float) && !choice->forced->chunks &&
@@ -55,7 +57,7 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
     const uint64_t segments = work->rows * work->groups, units = choice->facts.compute_units;
     struct cln_values values = cln_one_value(1);
     if (cln_holds_pieces(choice->work, c))
-        return cln_one_value(cln_divide_up(cln_reach(work, c) * cln_piece_element(work), piece_bytes(work)));
+        return cln_one_value(cln_divide_up(cln_product(cln_reach(work, c), cln_piece_element(work)), piece_bytes(work)));
     if (whole_segments(choice->forced) || work->y_scaled || work->rope || !segments || segments >= units)
         return values;
     if (choice->facts.alone)
