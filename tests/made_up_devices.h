@@ -4,7 +4,7 @@
 
 #include "clnorm/clnorm.h"
 
-enum { MADE_UP_H200 = 0, MADE_UP_T4 = 4, MADE_UP_POCL = 13, MADE_UP_DEVICES = 17 };
+enum { MADE_UP_H200 = 0, MADE_UP_RTX_4090 = 2, MADE_UP_T4 = 4, MADE_UP_POCL = 13, MADE_UP_DEVICES = 17 };
 
 /* A device with its published limits, as its OpenCL would report them. i: below MADE_UP_DEVICES. */
 clnorm_device_info made_up_device(size_t i);

@@ -93,6 +93,12 @@ static inline realv exponential_of_minus(const realv x) {
 
 #else
 
+/* Without contraction: a sum of exponentials has the same bits in every kernel. */
+static inline realv rounded_product(const realv a, const realv b) {
+#pragma OPENCL FP_CONTRACT OFF
+    return a * b;
+}
+
 /* 2^n · e^r with -x = n · ln 2 + r, |r| <= ln 2 / 2, in a few instructions that any vector unit has. e^r is a minimax
  * polynomial of relative error 2.6e-9; the result is within 2 units in the last place. Results below 2^-126.5 are 0, and
  * those from 2^127.5 on are infinite. The negation of x is part of the products, where it takes no instruction. */
@@ -108,7 +114,7 @@ static inline realv exponential_of_minus(const realv x) {
     power = power * r + 0.50000006f;
     power = power * r + 1.0f;
     power = power * r + 1.0f;
-    return power * AS_FLOATV((AS_UINTV(shifted) << 23) + 0x3f800000u);
+    return rounded_product(power, AS_FLOATV((AS_UINTV(shifted) << 23) + 0x3f800000u));
 }
 
 #endif

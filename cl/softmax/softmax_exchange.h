@@ -3,7 +3,7 @@
  * writes the one before, whose row's totals have arrived meanwhile, and loads the next.
  *
  * Pieces are drawn in the order of memory, and posted before their work-group waits. Nevertheless no work-group waits
- * without bound: after some looks it computes the missing totals itself, to the same bits.
+ * without bound: after some looks it computes the totals of all pieces of the row itself, to the same bits.
  *
  * The including file defines
  *

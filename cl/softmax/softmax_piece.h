@@ -8,7 +8,7 @@
 #define PIECE_HELD ((CHUNK_VECTORS + LANES - 1) / LANES) /* vectors of a lane, at most */
 
 /* The vectors of the last chunk, the shortest, at least. */
-#define LEAST_VECTORS sub_sat((GROUP_SIZE + VEC - 1u) / VEC, (CHUNKS - 1u) * CHUNK_VECTORS)
+#define LEAST_VECTORS sub_sat((0u + GROUP_SIZE + VEC - 1) / VEC, (CHUNKS - 1u) * CHUNK_VECTORS)
 
 /* Compilers know it of most vectors, where a piece is there at all. */
 static inline bool has_vector(const struct row *row, const uint i) {

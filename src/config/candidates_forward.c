@@ -20,11 +20,14 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
 
 /* Work-groups that exchange totals each hold pieces of rows: the lanes of a piece, and bytes of its inputs. A lane has 64
  * elements at most. */
-enum { PIECE_LANES = 128 };
+static uint64_t piece_lanes(const struct cln_choice *choice) {
+    enum { LANES = 128 };
+    return cln_smaller(LANES, choice->facts.most_lanes);
+}
 
-static uint64_t piece_bytes(const struct cln_workload *work) {
+static uint64_t piece_bytes(const struct cln_choice *choice) {
     enum { LANE_BYTES = 256, LANE_ELEMENTS = 64 };
-    return PIECE_LANES * cln_smaller(LANE_BYTES, LANE_ELEMENTS * cln_piece_element(work));
+    return piece_lanes(choice) * cln_smaller(LANE_BYTES, LANE_ELEMENTS * cln_piece_element(choice->work));
 }
 
 /* Whether a knob is forced that says how the work-groups of whole segments run. */
@@ -39,12 +42,12 @@ static struct cln_values row_split_values(const struct cln_choice *choice, const
     const struct cln_workload *const work = choice->work;
     const struct cln_facts *const facts = &choice->facts;
     const uint64_t row = cln_product(work->group_size, cln_piece_element(work));
-    const uint64_t pieces = cln_divide_up(row, piece_bytes(work));
-    const bool wide = pieces > 2 && pieces <= MOST_OF_UNIT * facts->compute_units && work->rows > facts->l2 / 2 / row;
-    const bool widest = c->vec == cln_smaller(cln_widest_vector(choice, c), work->lead_vec);
+    const uint64_t pieces = cln_divide_up(row, piece_bytes(choice));
+    const bool wide = pieces > 2 && pieces <= (uint64_t)MOST_OF_UNIT * facts->compute_units;
+    const bool misses = work->rows > cln_or_else(facts->l2, facts->cache) / 2 / row;
     struct cln_values values = cln_one_value(CLN_ROW_SPLIT_TWO_PASSES);
-    if (facts->ptx && wide && widest && work->real_size == sizeof(cl_float) && !choice->forced->chunks &&
-        !whole_segments(choice->forced))
+    if (facts->ptx && wide && misses && c->vec == cln_widest_vector(choice, c) && work->real_size == sizeof(cl_float) &&
+        !choice->forced->chunks && !whole_segments(choice->forced))
         cln_add_value(&values, CLN_ROW_SPLIT_EXCHANGE);
     return values;
 }
@@ -57,7 +60,7 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
     const uint64_t segments = work->rows * work->groups, units = choice->facts.compute_units;
     struct cln_values values = cln_one_value(1);
     if (cln_holds_pieces(choice->work, c))
-        return cln_one_value(cln_divide_up(cln_product(cln_reach(work, c), cln_piece_element(work)), piece_bytes(work)));
+        return cln_one_value(cln_divide_up(cln_product(cln_reach(work, c), cln_piece_element(work)), piece_bytes(choice)));
     if (whole_segments(choice->forced) || work->y_scaled || work->rope || !segments || segments >= units)
         return values;
     if (choice->facts.alone)
@@ -83,7 +86,7 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
     enum { MOST_VECTORS = 64 };
     const uint64_t least = cln_least_lanes(choice, c);
     if (cln_holds_pieces(choice->work, c))
-        return cln_one_value(cln_smaller(PIECE_LANES, choice->facts.most_lanes));
+        return cln_one_value(piece_lanes(choice));
     const uint64_t vectors = cln_shared_vectors(choice->work, c);
     const uint64_t most = cln_smaller(most_lanes(choice, c), cln_power_of_two_at_least(vectors));
     struct cln_values values = cln_one_value(most);

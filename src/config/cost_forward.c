@@ -53,15 +53,18 @@ static double bytes_of(const struct count *n, double work_groups) {
     return work_groups * n->c->segments * columns * (double)n->work->x_size;
 }
 
-/* The traffic of a second read that misses the last cache, beside that of all tensors. The first of two kernels reads all
- * rows before the second does; a work-group that has whole rows reads the end of its row first. */
+/* The traffic of a second read that misses the last cache, beside that of all tensors. Of softmax it was measured: the
+ * first of two kernels reads all rows before the second does; a work-group that has whole rows reads the end of its row
+ * first. */
 static double missed(const struct count *n) {
     const double inputs = n->work->work == CLN_WORK_SOFTMAX_BACKWARD ? 2 : 1, cache = (double)n->facts->cache;
-    const double all = inputs / cln_moved_tensors(n->work);
+    const double between = bytes_of(n, fmin(n->at_once, n->groups)), all = inputs / cln_moved_tensors(n->work);
+    const double some = between > 0.75 * cache ? 0.25 : 0;
+    if (n->work->users != CLN_KNOBS_SOFTMAX)
+        return some;
     if (n->c->chunks > 1)
         return inputs * bytes_of(n, n->groups) > 0.6 * cache ? all : 0;
-    const double between = bytes_of(n, fmin(n->at_once, n->groups));
-    return fmax(between > 0.75 * cache ? 0.25 : 0, (1 - 1.3 * cache / (inputs * between)) * all);
+    return fmax(some, (1 - 1.3 * cache / (inputs * between)) * all);
 }
 
 /* The time of memory traffic, with the part of a second read that misses the caches. Where others have no work-group,
