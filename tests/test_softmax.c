@@ -117,10 +117,6 @@ static void forced_knobs(void **state) {
         {{.vec = 4, .lanes = 4, .chunks = 24, .unroll = 2}, 1000}, /* the last chunk but one is short, the last one empty */
         {{.vec = 8, .lanes = 1, .chunks = 4, .iterations = 5, .unroll = 5},
          37}, /* one chunk has only the rest of a vector, the last one nothing */
-        {{.vec = 4, .lanes = 8, .chunks = 5, .row_split = CLN_ROW_SPLIT_EXCHANGE}, 1000},
-        {{.vec = 4, .lanes = 4, .chunks = 24, .row_split = CLN_ROW_SPLIT_NO_WAIT}, 1000},
-        {{.vec = 8, .lanes = 1, .chunks = 4, .row_split = CLN_ROW_SPLIT_NO_WAIT}, 37},
-        {{.vec = 2, .lanes = 16, .chunks = 3, .row_split = CLN_ROW_SPLIT_EXCHANGE}, 257},
     };
     const struct fixture *fixture = *state;
     unsigned ran = 0;
