@@ -162,7 +162,7 @@ static struct cln_values weights_values(const struct cln_choice *choice, const s
  * compute unit. */
 static struct cln_values iterations_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    const uint64_t bytes = choice->facts.alone ? 32 << 10 : 0;
+    const uint64_t bytes = choice->facts.alone && !cln_holds_pieces(choice->work, c) ? 32 << 10 : 0;
     const uint64_t wish = cln_divide_up(bytes, work->group_size * work->x_size * c->segments);
     const uint64_t groups = cln_divide_up(work->rows * work->groups, c->segments);
     return cln_one_value(cln_larger(cln_smaller(wish, groups / (4 * (uint64_t)choice->facts.compute_units)), 1));
