@@ -57,7 +57,8 @@ typedef struct clnorm_config {
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory
  *   row_split=          how work-groups that share a row of the norms' backward or of softmax, or a group of group norm
  *                       with channels first, get its sums: two_passes (a kernel before takes them), exchange (they
- *                       exchange the sums of their parts; softmax then has keep=registers and chunks of 2 or more),
+ *                       exchange the sums of their parts; softmax then has keep=registers and chunks of 2 or more, and
+ *                       is not on a CPU),
  *                       no_wait (exchange that never waits, for tests)
  *
  * In the backward of layer and RMS norm alone:

@@ -124,12 +124,7 @@ static clnorm_status check_exchange(const clnorm_device_info *device, const stru
         return cln_config_refuse("keep", c->keep, "registers where work-groups exchange totals");
     if (c->iterations > 1)
         return cln_config_refuse("iterations", c->iterations, "1 where work-groups exchange totals");
-    const char *const defect = cln_driver_defect(device, CLN_DEFECT_LONG_WAITS);
-    if (c->row_split != CLN_ROW_SPLIT_EXCHANGE)
-        return CLNORM_SUCCESS;
-    if (defect)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.config.row_split is exchange: %s", defect);
-    return device->kind == CLNORM_DEVICE_CPU
+    return c->row_split == CLN_ROW_SPLIT_EXCHANGE && device->kind == CLNORM_DEVICE_CPU
                ? cln_config_refuse("row_split", c->row_split, "two_passes on CPUs, whose work-groups do not run at once")
                : CLNORM_SUCCESS;
 }

@@ -11,7 +11,6 @@ enum cln_defect {
     CLN_DEFECT_CODES_BACKWARD,   /* wrong gradients of a norm whose x has 8 bits */
     CLN_DEFECT_DROPOUT_BACKWARD, /* wrong gradients of a norm with dropout and an activation */
     CLN_DEFECT_EARLY_WEIGHTS,    /* wrong gradients of a norm that loads weights early, in vectors of 1 or 2 elements */
-    CLN_DEFECT_LONG_WAITS,       /* a work-item's loops end after 65535 iterations in all, some too early */
     CLN_DEFECT_SHARED_CACHE,     /* a build fails where other processes build the same program at the same time */
     /* The compiler aborts the process: */
     CLN_DEFECT_IDLE_LANES,      /* where a lane has no whole vector of a segment */

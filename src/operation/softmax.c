@@ -108,10 +108,9 @@ static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struc
                                 struct cln_argument part) {
     const struct cln_config *const c = &plan->config;
     const uint64_t work = ((const struct cln_desc_head *)desc)->rows * cln_larger(c->chunks, 1);
-    const uint64_t exchangers = cln_forward_at_once(&plan->context->device, &plan->work, c);
-    const struct cln_launch whole = cln_launch_of(c, work);
-    const struct cln_launch shared = {1, (size_t)cln_smaller(exchangers, work), whole.items};
-    const struct cln_launch launch = cln_exchanges(c) ? shared : whole;
+    struct cln_launch launch = cln_launch_of(c, work);
+    if (cln_exchanges(c))
+        launch.groups = (size_t)cln_smaller(cln_forward_at_once(&plan->context->device, &plan->work, c), work);
     const struct cln_spec spec = spec_of(plan, desc);
     const struct cln_argument arguments[] = {cln_integer("iterations", launch.iterations), part, {0}};
     const struct cln_stage_recipe recipe = {
