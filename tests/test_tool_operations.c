@@ -175,7 +175,9 @@ static void test_run_is_batch_invariant(void **state) {
         run("run %s --in row.npy x=row --batch-invariant --verify --repeat 1", operations[i]);
         assert_done();
         assert_says("good");
-        if (!strcmp(operations[i], "layer_norm") || !strcmp(operations[i], "softmax"))
+        if (!strcmp(operations[i], "layer_norm"))
+            assert_says("chunks=1");
+        if (!strcmp(operations[i], "softmax") && !strstr(result.out, "row_split=exchange")) /* whose bits are alike */
             assert_says("chunks=1");
     }
 }
