@@ -1,5 +1,5 @@
 /* The gradient of softmax for wide rows, by chunks in one launch, whose work-groups exchange the sums of chunks. See
- * softmax_exchange.h.
+ * common/exchange.h.
  *
  * Macros as for softmax_backward.cl, and ROW_SPLIT; SEGMENTS is 1, KEEP is KEEP_REGISTERS. */
 
@@ -14,7 +14,7 @@ struct totals {
     real sum; /* of y · dy */
 };
 
-#define TOTALS 1
+#define NUMBERS 1
 
 static inline real number_of(const struct totals *totals, const uint k) {
     (void)k;
@@ -41,7 +41,7 @@ INLINED struct totals merged_lanes(const struct totals own, struct lanes *lanes)
     return totals;
 }
 
-INLINED void load_piece(const struct call *call, const struct row *row, struct held *held) {
+INLINED void load_vectors(const struct call *call, const struct row *row, struct held *held) {
 #pragma unroll
     for (uint i = 0; i < PIECE_HELD; i++)
         if (has_vector(row, i)) {
@@ -50,8 +50,8 @@ INLINED void load_piece(const struct call *call, const struct row *row, struct h
         }
 }
 
-INLINED struct totals totals_of_piece(const struct call *call, const struct row *row, const struct held *held,
-                                      struct lanes *lanes) {
+INLINED struct totals totals_of_held(const struct call *call, const struct row *row, const struct held *held,
+                                     struct lanes *lanes) {
     (void)call;
     realv products = 0;
 #pragma unroll
@@ -77,8 +77,8 @@ INLINED struct totals totals_of_memory(const struct call *call, const struct row
     return merged_lanes(own, lanes);
 }
 
-INLINED void write_piece(const struct call *call, const struct row *row, const struct held *held,
-                         const struct totals totals) {
+INLINED void write_vectors(const struct call *call, const struct row *row, const struct held *held,
+                           const struct totals totals) {
 #pragma unroll
     for (uint i = 0; i < PIECE_HELD; i++)
         if (has_vector(row, i)) {
@@ -94,7 +94,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 softmax_backward_exchange(PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_pieces(&call, words + words_at, scratch, board);
+    take_pieces(&call, words + words_at, &shared, board);
 }
 
 #if !ELEMENT_ALIGNED
@@ -103,6 +103,6 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 softmax_backward_exchange_unaligned(PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_BACKWARD_ARGS), .aligned = false};
-    take_pieces(&call, words + words_at, scratch, board);
+    take_pieces(&call, words + words_at, &shared, board);
 }
 #endif

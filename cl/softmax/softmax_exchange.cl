@@ -1,4 +1,4 @@
-/* Softmax of wide rows, by chunks in one launch, whose work-groups exchange the totals of chunks. See softmax_exchange.h.
+/* Softmax of wide rows, by chunks in one launch, whose work-groups exchange the totals of chunks. See common/exchange.h.
  *
  * Macros as for softmax.cl, and ROW_SPLIT; SEGMENTS is 1, KEEP is KEEP_REGISTERS. */
 
@@ -10,7 +10,7 @@ struct held {
     PACKED(X_DTYPE) x[PIECE_HELD];
 };
 
-#define TOTALS 2
+#define NUMBERS 2
 
 static inline real number_of(const struct totals *totals, const uint k) {
     return k == 0 ? totals->largest : totals->sum;
@@ -43,7 +43,7 @@ static inline PACKED(X_DTYPE) load_vector(const struct call *call, const struct 
     return LOAD_VECTOR(X_DTYPE)(at.x, vector_of(row, i), at.lead, call->aligned, LOAD_PLAIN);
 }
 
-INLINED void load_piece(const struct call *call, const struct row *row, struct held *held) {
+INLINED void load_vectors(const struct call *call, const struct row *row, struct held *held) {
 #pragma unroll
     for (uint i = 0; i < PIECE_HELD; i++)
         if (has_vector(row, i))
@@ -55,8 +55,8 @@ static inline realv masked_vector(const struct row *row, const uint i, const PAC
     return masked(&at, vector_of(row, i), WIDEN(X_DTYPE)(x));
 }
 
-INLINED struct totals totals_of_piece(const struct call *call, const struct row *row, const struct held *held,
-                                      struct lanes *lanes) {
+INLINED struct totals totals_of_held(const struct call *call, const struct row *row, const struct held *held,
+                                     struct lanes *lanes) {
     (void)call;
     realv largest = -(realv)INFINITY, sum = 0;
 #pragma unroll
@@ -87,8 +87,8 @@ INLINED struct totals totals_of_memory(const struct call *call, const struct row
     return totals;
 }
 
-INLINED void write_piece(const struct call *call, const struct row *row, const struct held *held,
-                         const struct totals totals) {
+INLINED void write_vectors(const struct call *call, const struct row *row, const struct held *held,
+                           const struct totals totals) {
     const real origin = origin_of(totals.largest), scale = scale_of(totals.sum);
 #pragma unroll
     for (uint i = 0; i < PIECE_HELD; i++)
@@ -104,7 +104,7 @@ INLINED void write_piece(const struct call *call, const struct row *row, const s
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void softmax_exchange(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_pieces(&call, words + words_at, scratch, board);
+    take_pieces(&call, words + words_at, &shared, board);
 }
 
 #if !ELEMENT_ALIGNED
@@ -113,6 +113,6 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 softmax_exchange_unaligned(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_ARGS), .aligned = false};
-    take_pieces(&call, words + words_at, scratch, board);
+    take_pieces(&call, words + words_at, &shared, board);
 }
 #endif
