@@ -84,6 +84,16 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                 MEASURES=1 ELEMENT_ALIGNED=1 WEIGHT_DTYPE=none
             later group_norm_last $slice VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=f8e5m2 \
                 X_SCALING=SCALING_ROW X_SCALE_DTYPE=f32
+            for row_split in ROW_SPLIT_EXCHANGE ROW_SPLIT_NO_WAIT; do
+                pieces="$slice VEC=$vec ROW_SPLIT=$row_split SEGMENTS=1 CHUNKS=7"
+                strict group_norm_last_exchange CL1.2 spir64 -all $pieces X_DTYPE=bf16 Y_DTYPE=f8e4m3 SCALING=SCALING_ROW \
+                    RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f16 WEIGHT_DTYPE=none
+                strict group_norm_last_exchange CL1.2 spir64 -all $pieces ELEMENT_ALIGNED=1 X_DTYPE=f16
+                strict group_norm_last_exchange CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
+                    REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 ACTIVATION=ACTIVATION_SILU
+                later group_norm_last_exchange $pieces REDUCE=REDUCE_SUBGROUP X_DTYPE=f8e5m2 X_SCALING=SCALING_ROW \
+                    X_SCALE_DTYPE=f32
+            done
         done
         if [ "$layout" = LAYOUT_FIRST ]; then
             held_family=group_norm_backward_held

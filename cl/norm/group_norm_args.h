@@ -105,6 +105,11 @@
     USE(VECTOR, SAVE_MEAN, global real *, mean)                                     \
     USE(VECTOR, SAVE_RSTD, global real *, rstd)
 
+/* Slices of groups in chunks, in one launch. words: of tickets, then messages: see cl/common/exchange.h. */
+#define GROUP_NORM_LAST_EXCHANGE_ARGS(USE)                                          \
+    GROUP_NORM_ARGS(USE)                                                            \
+    USE(VECTOR, 1, volatile global uint *, words)
+
 /* The backward: groups of samples; or sums of chunks, slopes from sums, and dx from slopes. */
 #define GROUP_NORM_BACKWARD_READ(USE)                                               \
     USE(NUMBER, 1, ulong, iterations)                                               \

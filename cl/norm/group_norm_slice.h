@@ -1,5 +1,6 @@
-/* A slice of channels last: all positions of SPAN groups of a sample, which LANES work-items hold in registers. They take a
- * vector each of STEP neighbouring positions at a time, so that a lane has the same channels at all of its positions. */
+/* A slice of channels last: all positions of SPAN groups of a sample, or one of CHUNKS of them, which LANES work-items hold
+ * in registers. They take a vector each of STEP neighbouring positions at a time, so that a lane has the same channels at
+ * all of its positions. */
 #ifndef GROUP_NORM_SLICE_H
 #define GROUP_NORM_SLICE_H
 
@@ -9,12 +10,17 @@
 #define SLICE_CHANNELS (SPAN * CHANNELS_OF_GROUP)
 #define SLICE_VECTORS (SLICE_CHANNELS / VEC)
 #define STEP (LANES / SLICE_VECTORS)
-#define HELD_OF_LANE (SPATIAL / STEP + (SPATIAL % STEP != 0))
+#define HELD_OF_LANE (CHUNK / STEP + (CHUNK % STEP != 0))
+
+/* The positions of the last chunk, the shortest, at least. */
+#define LEAST_POSITIONS sub_sat((ulong)SPATIAL, (CHUNKS - 1) * (ulong)CHUNK)
 
 /* The place of a slice, and of this lane in it. */
 struct place {
     ulong sample;
-    ulong channel; /* the slice's first one */
+    ulong channel;  /* the slice's first one */
+    ulong first;    /* position */
+    uint positions; /* their number */
     uint lane, phase, vector;
     bool active; /* the lane has vectors */
     bool writes; /* false for a slice that another segment has, read once more */
@@ -30,6 +36,8 @@ static inline struct place place_of(const ulong sample, const ulong slice, const
     const uint item = (uint)get_local_id(0), lane = SEGMENTS > 1 ? item % LANES : item;
     const struct place place = {sample,
                                 slice * SLICE_CHANNELS,
+                                0,
+                                SPATIAL,
                                 lane,
                                 lane / SLICE_VECTORS,
                                 lane % SLICE_VECTORS,
@@ -38,12 +46,12 @@ static inline struct place place_of(const ulong sample, const ulong slice, const
     return place;
 }
 
-/* Whether this lane has a k-th vector. */
-#define HOLDS(k) (place->active && ((k) + 1 < HELD_OF_LANE || place->phase + (k)*STEP < SPATIAL))
+/* Whether this lane has a k-th vector. Compilers know it of most. */
+#define HOLDS(k) (place->active && (((k) + 1) * STEP <= LEAST_POSITIONS || place->phase + (k)*STEP < place->positions))
 
 /* The k-th vector's first element in the sample. */
 static inline ulong element_of(const struct place *place, const uint k) {
-    return (place->phase + (ulong)k * STEP) * CHANNELS + place->channel + place->vector * VEC;
+    return (place->first + place->phase + (ulong)k * STEP) * CHANNELS + place->channel + place->vector * VEC;
 }
 
 /* For each of the lane's channels, the number of its group. */

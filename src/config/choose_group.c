@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "config/group_layout.h"
 #include "config/group_parts.h"
+#include "config/group_pieces.h"
 #include "config/group_registers.h"
 #include "config/resources.h"
 
@@ -308,6 +309,8 @@ static struct cln_config complete(const struct cln_choice *choice) {
     struct cln_config c = *choice->forced;
     c.isa = (uint32_t)cln_or_else(c.isa, cln_isa_values(choice, &c).value[0]);
     c.iterations = (uint32_t)cln_or_else(c.iterations, 1);
+    if (!lanes_of_slice(choice, &c))
+        cln_group_choose_pieces(choice, vec_of_slice(choice, &c), &c);
     c.chunks = (uint32_t)cln_or_else(c.chunks, chunks_of(choice, &c));
     c.vec = (uint32_t)cln_or_else(c.vec, vec_of(choice, &c));
     c.lanes = (uint32_t)cln_or_else(c.lanes, lanes_of(choice, &c));
@@ -373,7 +376,7 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
                                  "fewer, or fewer lanes: they need more than half of the local memory");
     if (local_bytes(work, c) > choice->device->local_memory)
         return cln_config_refuse("lanes", c->lanes, "fewer: their sums need more than the local memory");
-    status = cln_group_check_row_split(work, c);
+    status = cln_group_check_row_split(choice->device, work, c);
     return status ? status : check_chunks(work, c);
 }
 

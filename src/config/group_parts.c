@@ -47,14 +47,18 @@ static uint64_t units_of_group(const struct cln_workload *work, const struct cln
     return cln_product(cln_config_channel_chunks(work, c), work->channels_of_group);
 }
 
-/* Of all units. A piece is what a work-group takes at a time. */
+/* Of all units, or with channels last of all slices. A piece is what a work-group takes at a time. */
 static uint64_t pieces_of(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t span = cln_config_slice_groups(work, c);
+    if (span)
+        return cln_product(cln_product(work->rows, work->groups / span), c->chunks);
     return cln_divide_up(cln_product(cln_product(work->rows, work->groups), units_of_group(work, c)), c->segments);
 }
 
 static bool can_exchange(const struct cln_workload *work, const struct cln_config *c) {
     enum { MOST_PIECES = 1 << 30 }; /* tickets are 32-bit numbers, two for each piece */
-    return !work->channels_last && cln_group_merges(work, c) && work->real_size == sizeof(cl_float) && !work->y_measured &&
+    const bool in_parts = work->channels_last ? cln_config_slice_groups(work, c) > 0 : cln_group_merges(work, c);
+    return in_parts && c->chunks > 1 && work->real_size == sizeof(cl_float) && !work->y_measured &&
            pieces_of(work, c) <= MOST_PIECES;
 }
 
@@ -62,15 +66,20 @@ static uint64_t pieces_of_group(const struct cln_workload *work, const struct cl
     return cln_larger(cln_divide_up(units_of_group(work, c), c->segments), 1);
 }
 
-clnorm_status cln_group_check_row_split(const struct cln_workload *work, const struct cln_config *c) {
+clnorm_status cln_group_check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
+                                        const struct cln_config *c) {
     if (!cln_exchanges(c))
         return CLNORM_SUCCESS;
     if (!can_exchange(work, c))
         return cln_config_refuse("row_split", c->row_split,
                                  "two_passes, unless a group with channels first has several chunks, few beside its "
-                                 "elements, and it is not f64, nor are scales measured");
+                                 "elements, or in the forward work-items hold chunks of channels last, and it is not "
+                                 "f64, nor are scales measured");
     if (c->iterations > 1)
         return cln_config_refuse("iterations", c->iterations, "1 where work-groups exchange sums");
+    if (c->row_split == CLN_ROW_SPLIT_EXCHANGE && work->channels_last && device->kind == CLNORM_DEVICE_CPU)
+        return cln_config_refuse("row_split", c->row_split,
+                                 "two_passes on CPUs with channels last, as their work-groups do not run at once");
     return CLNORM_SUCCESS;
 }
 

@@ -14,7 +14,8 @@ uint64_t cln_group_part_rows(uint64_t channels_of_group, uint64_t block);
 bool cln_group_merges(const struct cln_workload *work, const struct cln_config *c);
 
 /* Refuses a row split for which the work-groups of one launch cannot exchange parts: see cl/norm/group_norm_tickets.h. */
-clnorm_status cln_group_check_row_split(const struct cln_workload *work, const struct cln_config *c);
+clnorm_status cln_group_check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
+                                        const struct cln_config *c);
 
 /* Whether a device gains by an exchange: the inputs of several groups lie in its L2 cache until they are read again, but
  * not those of all groups. */

@@ -59,11 +59,28 @@ static uint64_t held_of_span(const struct cln_workload *work, const struct cln_c
     return elements <= most && holds_slice(work, c, elements) ? elements : 0;
 }
 
+uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_config *c) {
+    enum { BYTES = 128, BYTES_PORTABLE = 64, MOST = 64 }; /* of a lane's inputs in each of two pieces; elements */
+    const uint64_t span = cln_slice_span(work, c->vec), vectors = span * work->channels_of_group / c->vec;
+    if (work->channel_sums || !span || vectors > c->lanes || span > c->lanes || c->segments > 1)
+        return 0;
+    const uint64_t bytes = c->isa == CLN_ISA_PTX ? BYTES : BYTES_PORTABLE;
+    return cln_smaller(bytes / work->held_size, MOST) / c->vec * (c->lanes / vectors);
+}
+
+/* Chunks of slices: wide rows, of as many positions as registers hold. */
+static uint64_t piece_groups(const struct cln_workload *work, const struct cln_config *c) {
+    const bool held = c->chunks > 1 && cln_divide_up(work->spatial, c->chunks) <= cln_piece_positions(work, c);
+    return held ? cln_slice_span(work, c->vec) : 0;
+}
+
 /* Wide rows are read faster, but make large slices: rows are narrower where lanes would hold many elements. */
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c) {
     enum { FEW = 64 }; /* elements of a lane with wide rows */
-    if (!work->channels_last || c->chunks != 1 || c->lanes < 2 || !c->vec)
+    if (!work->channels_last || c->lanes < 2 || !c->vec)
         return 0;
+    if (c->chunks != 1)
+        return cln_exchanges(c) ? piece_groups(work, c) : 0;
     const uint64_t wide = cln_slice_span(work, c->vec), held = held_of_span(work, c, wide);
     if (!are_holders(c) || (held && held <= FEW))
         return held ? wide : 0;
@@ -75,7 +92,9 @@ uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_confi
     const uint64_t span = cln_config_slice_groups(work, c), lanes = c->lanes;
     const uint64_t reals =
         work->channel_sums ? 2 * (lanes * c->vec + span * (work->channels_of_group + 1)) : lanes * (c->vec + 1) + 2 * span;
-    return cln_product(c->segments, reals * work->real_size) + cln_scratch_bytes(work, c);
+    const uint64_t received = c->chunks > 1 ? cln_product(2 * span, c->chunks) : 0;
+    return cln_product(c->segments, reals * work->real_size) + cln_product(received, work->real_size) +
+           cln_scratch_bytes(work, c);
 }
 
 /* --------------------------------------------------------------------------------------- segments of channels first */

@@ -120,8 +120,8 @@ struct problem {
     const desc_type *d;
     struct cln_group_norm norm;
     struct cln_spec spec, apply; /* apply: of the kernel that writes y */
-    struct cln_binding mean, rstd, tickets, parts, magnitudes;
-    uint64_t pieces; /* of work that is not in chunks: segments or slices */
+    struct cln_binding mean, rstd, tickets, parts, words, magnitudes;
+    uint64_t pieces; /* of work that is not in chunks of channels: segments, slices or chunks of these */
     bool measured;
 };
 
@@ -148,10 +148,14 @@ static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, cons
 /* Adds the launch that writes y while its work-groups exchange moments. */
 static clnorm_status add_exchange(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_EXCHANGE_ARGS);
+    static const struct cln_parameter of_slices[] = CLN_PARAMETERS(GROUP_NORM_LAST_EXCHANGE_ARGS);
     const struct cln_argument arguments[] = {cln_real("eps", p->d->eps), cln_real("y_given", p->d->y.scale), {0}};
     const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_exchange, "group_norm_exchange", parameters,
                                                  arguments, cln_group_norm_units(&p->norm, &p->spec)};
-    return cln_group_norm_add_exchange(plan, &p->spec, &kernel, p->tickets, p->parts);
+    const struct cln_group_norm_kernel slices = {&cln_source_group_norm_last_exchange, "group_norm_last_exchange",
+                                                 of_slices, arguments, p->pieces};
+    return p->spec.span ? cln_group_norm_add_pieces(plan, &p->spec, &slices, p->words)
+                        : cln_group_norm_add_exchange(plan, &p->spec, &kernel, p->tickets, p->parts);
 }
 
 /* Adds a first pass that writes only the largest magnitudes of y, and the kernel that makes scales of them. */
@@ -186,7 +190,8 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     uint64_t size = 0;
     clnorm_status status = CLNORM_SUCCESS;
     if (p->spec.row_split)
-        status = cln_group_norm_tickets(&size, &p->tickets);
+        status = p->spec.span ? cln_group_norm_words(&size, &p->spec, p->pieces, &p->words)
+                              : cln_group_norm_tickets(&size, &p->tickets);
     if (!status && by_chunks)
         status = cln_group_norm_parts(&size, p->norm.rows * cln_group_norm_part_rows(&p->norm, &p->spec),
                                       cln_group_norm_row_parts(&p->spec), plan->work.real_size, &p->parts);
@@ -215,7 +220,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     p.spec.merges = cln_group_merges(work, &plan->config);
     p.spec.row_split = cln_exchanges(&plan->config) ? plan->config.row_split : 0;
     p.apply = by_chunks && !p.spec.merges ? cln_group_norm_without_parts(&p.norm, &p.spec) : p.spec;
-    p.pieces = d->rows * (d->groups / cln_larger(p.spec.span, 1));
+    p.pieces = cln_product(d->rows, d->groups / cln_larger(p.spec.span, 1) * (p.spec.span ? p.spec.chunks : 1));
     clnorm_status status = lay_out(plan, &p, by_chunks);
     if (!status && p.spec.row_split)
         return add_exchange(plan, &p);

@@ -1,5 +1,6 @@
 #include "operation/group_norm_exchange.h"
 
+#include "base/arithmetic.h"
 #include "base/context.h"
 #include "config/group_parts.h"
 #include "norm/group_norm_args.h"
@@ -11,22 +12,18 @@ clnorm_status cln_group_norm_tickets(uint64_t *size, struct cln_binding *tickets
     return cln_group_norm_part(size, TICKET_WORDS, sizeof(cl_uint), tickets);
 }
 
-clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_spec *spec,
-                                          const struct cln_group_norm_kernel *kernel, struct cln_binding tickets,
-                                          struct cln_binding parts) {
-    enum { OWN = 4, MOST_ARGUMENTS = 8 };
-    const clnorm_device_info *const device = &plan->context->device;
-    struct cln_binding words = tickets;
-    words.size = parts.offset + parts.size - tickets.offset;
-    const uint64_t groups = cln_group_exchangers(device, &plan->work, &plan->config);
-    struct cln_argument arguments[OWN + MOST_ARGUMENTS + 1] = {
-        cln_integer("iterations", 1),
-        cln_integer("ahead", cln_group_ahead(device, &plan->work, &plan->config)),
-        cln_bind("tickets", tickets),
-        cln_bind("parts", parts),
-    };
+enum { OWN = 4, MOST_ARGUMENTS = 8 };
+
+/* Adds a launch whose work-groups exchange sums, behind one that empties words. own: the arguments before the kernel's. */
+static clnorm_status add_launch(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_kernel *kernel,
+                                struct cln_binding words, const struct cln_argument own[OWN]) {
+    const uint64_t groups = cln_group_exchangers(&plan->context->device, &plan->work, &plan->config);
+    struct cln_argument arguments[OWN + MOST_ARGUMENTS + 1] = {{0}};
+    unsigned count = 0;
+    for (unsigned i = 0; i < OWN && own[i].name; i++)
+        arguments[count++] = own[i];
     for (unsigned i = 0; i < MOST_ARGUMENTS && kernel->arguments[i].name; i++)
-        arguments[OWN + i] = kernel->arguments[i];
+        arguments[count++] = kernel->arguments[i];
     const struct cln_stage_recipe recipe = {
         .source = kernel->source,
         .kernel = kernel->name,
@@ -41,4 +38,29 @@ clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_sp
     };
     const clnorm_status status = cln_add_clear_words(plan, spec, kernel->source, words);
     return status ? status : cln_plan_add_stage(plan, &recipe);
+}
+
+clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_spec *spec,
+                                          const struct cln_group_norm_kernel *kernel, struct cln_binding tickets,
+                                          struct cln_binding parts) {
+    struct cln_binding words = tickets;
+    words.size = parts.offset + parts.size - tickets.offset;
+    const struct cln_argument own[OWN] = {
+        cln_integer("iterations", 1),
+        cln_integer("ahead", cln_group_ahead(&plan->context->device, &plan->work, &plan->config)),
+        cln_bind("tickets", tickets),
+        cln_bind("parts", parts),
+    };
+    return add_launch(plan, spec, kernel, words, own);
+}
+
+clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, uint64_t pieces,
+                                   struct cln_binding *words) {
+    return cln_group_norm_part(size, TICKET_WORDS + cln_product(2 * spec->span, pieces), sizeof(cl_uint), words);
+}
+
+clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec *spec,
+                                        const struct cln_group_norm_kernel *kernel, struct cln_binding words) {
+    const struct cln_argument own[OWN] = {cln_integer("iterations", 1), cln_bind("words", words), {0}};
+    return add_launch(plan, spec, kernel, words, own);
 }

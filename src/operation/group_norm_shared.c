@@ -99,7 +99,7 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
         .span = cln_config_slice_groups(&plan->work, c),
     };
     cln_launch_spec(device, c, &spec);
-    spec.chunks = cln_larger(cln_config_channel_chunks(&plan->work, c), 1);
+    spec.chunks = spec.span ? c->chunks : cln_larger(cln_config_channel_chunks(&plan->work, c), 1);
     spec.row_positions = cln_config_row_positions(&plan->work, c);
     spec.block = cln_group_block(&plan->work, c);
     return spec;

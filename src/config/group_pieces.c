@@ -1,0 +1,43 @@
+#include "config/group_pieces.h"
+
+#include "base/arithmetic.h"
+#include "config/group_registers.h"
+
+/* Whether nothing is forced that the order of sums depends on. */
+static bool is_free(const struct cln_config *c) {
+    return !c->row_split && !c->chunks && !c->lanes && !c->vec && !c->segments && c->iterations <= 1;
+}
+
+/* Wide vectors of one group have one sum, and equally large chunks have loops whose lengths compilers know: both need few
+ * registers. Elements of 2 bytes take as much arithmetic as those of 4, and half of their loads, for which two passes have
+ * more work-items. Every work-group receives the moments of a whole slice: those must be few beside the elements of a
+ * piece. Few lanes may be idle, and a slice's pieces are held at the same time. */
+static bool is_fast(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { MOMENTS = 512, VECTOR = 16 }; /* pairs of messages; bytes */
+    const struct cln_workload *const work = choice->work;
+    const uint64_t span = cln_slice_span(work, c->vec), vectors = span * work->channels_of_group / c->vec;
+    const bool simple = work->channels_of_group % c->vec == 0 && work->spatial % c->chunks == 0;
+    return simple && work->x_size == sizeof(cl_float) && work->held_size == work->x_size &&
+           c->vec * work->x_size >= VECTOR && 4 * (c->lanes / vectors * vectors) >= 3 * (uint64_t)c->lanes &&
+           cln_product(span, c->chunks) <= MOMENTS && c->chunks <= choice->facts.compute_units;
+}
+
+void cln_group_choose_pieces(const struct cln_choice *choice, uint64_t vec, struct cln_config *c) {
+    enum { LANES = 256 };
+    const struct cln_workload *const work = choice->work;
+    const bool automatic = is_free(c) && choice->facts.ptx;
+    struct cln_config own = *c;
+    if (!work->channels_last || work->channel_sums || work->real_size != sizeof(cl_float) || work->y_measured ||
+        !(automatic || cln_exchanges(c)))
+        return;
+    own.vec = (uint32_t)cln_or_else(c->vec, vec);
+    own.lanes = (uint32_t)cln_or_else(c->lanes, cln_smaller(choice->facts.most_lanes, LANES));
+    own.segments = (uint32_t)cln_or_else(c->segments, 1);
+    own.row_split = (uint32_t)cln_or_else(c->row_split, CLN_ROW_SPLIT_EXCHANGE);
+    const uint64_t positions = cln_piece_positions(work, &own);
+    if (!positions || cln_divide_up(work->spatial, positions) > UINT32_MAX)
+        return;
+    own.chunks = (uint32_t)cln_or_else(c->chunks, cln_larger(cln_divide_up(work->spatial, positions), 2));
+    if (!automatic || is_fast(choice, &own))
+        *c = own;
+}

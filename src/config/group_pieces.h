@@ -1,0 +1,12 @@
+/* Group norm with channels last whose work-groups exchange the moments of chunks of slices. See
+ * cl/norm/group_norm_last_exchange.cl. */
+#ifndef CLN_GROUP_PIECES_H
+#define CLN_GROUP_PIECES_H
+
+#include "config/candidates.h"
+
+/* Fills in what a config of such work needs, if registers hold the chunks, and it is forced or takes less time than two
+ * passes. vec: of a lane. The result does not depend on the number of samples, as sums do on it. */
+void cln_group_choose_pieces(const struct cln_choice *choice, uint64_t vec, struct cln_config *c);
+
+#endif

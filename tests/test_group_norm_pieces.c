@@ -1,0 +1,201 @@
+/* Group norm with channels last in one launch whose work-groups hold chunks of slices and exchange their moments: the
+ * results are those of the reference, and have the same bits where every message counts as missing, where y lies over x,
+ * for any number of samples, and at any address. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config/config.h"
+#include "group_norm_case.h"
+#include "group_norm_verify.h"
+#include "knob.h"
+#include "made_up_devices.h"
+#include "operation/operations.h"
+#include "refusal.h"
+
+enum { F32 = CLNORM_F32, F16 = CLNORM_F16, BF16 = CLNORM_BF16, E4M3 = CLNORM_F8_E4M3 };
+enum { LAST = CLNORM_LAYOUT_LAST };
+enum { NORMAL = INPUT_NORMAL, FAR = INPUT_FAR, SPIKES = INPUT_SPIKES };
+enum { GELU = CLNORM_ACTIVATION_GELU, SILU = CLNORM_ACTIVATION_SILU };
+
+struct pieces_case {
+    struct group_case c;
+    struct group_more more;
+};
+
+/* Even chunks; a last chunk that is short, and vectors that span groups; chunks without positions; idle lanes; more slices
+ * than work-groups; an 8-bit x and y. */
+static const struct pieces_case cases[] = {
+    {{3, 64, 32, 2, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=4"}, {0}},
+    {{2, 60, 37, 10, LAST, BF16, BF16, F32, 0, 0, FAR, 4, 0, "vec=4,lanes=64,segments=1,chunks=6"}, {0}},
+    {{2, 32, 10, 4, LAST, F32, F32, 0, 0, 0, NORMAL, 0, 0, "vec=2,lanes=16,segments=1,chunks=7"}, {0}},
+    {{4, 48, 50, 4, LAST, F16, F32, F32, 0, GELU, SPIKES, 0, 0, "vec=4,lanes=16,segments=1,chunks=13"}, {0}},
+    {{90, 64, 18, 1, LAST, BF16, F32, F32, BF16, SILU, FAR, 0, 0, "vec=4,lanes=16,segments=1,chunks=5"}, {0}},
+    {{3, 64, 24, 2, LAST, E4M3, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=6"},
+     {.x_scaling = CLNORM_SCALING_ROW, .x_scale = F32, .y = E4M3, .y_scaling = CLNORM_SCALING_TENSOR, .y_given = 0.125}},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* A case of so many samples with a row split. */
+static struct group_case case_of(size_t i, uint64_t rows, const char *row_split, char *config, size_t size) {
+    struct group_case c = cases[i].c;
+    (void)snprintf(config, size, "%s,row_split=%s", c.config, row_split);
+    c.config = config;
+    c.rows = rows;
+    return c;
+}
+
+/* Whether a device takes a config: some lack vectors at such strides, several lanes, or the wait. */
+static bool is_taken(const struct fixture *fixture, const struct group_case *c, const struct group_more *more) {
+    struct group_run run = group_run_make_more(c, more);
+    const clnorm_group_norm_desc desc = group_forward_desc(&run);
+    clnorm_kernel_info info = CLNORM_KERNEL_INFO_INIT;
+    clnorm_plan *plan = NULL;
+    const clnorm_status status = clnorm_group_norm_plan_create(fixture->context, &desc, &plan);
+    assert_true(!status || status == CLNORM_INVALID_VALUE);
+    if (!status) {
+        assert_int_equal(clnorm_plan_kernel_count(plan), 2);
+        assert_int_equal(clnorm_plan_kernel(plan, 1, &info), CLNORM_SUCCESS);
+        assert_non_null(strstr(info.name, "group_norm_last_exchange"));
+    }
+    clnorm_plan_destroy(plan);
+    group_run_free(&run);
+    return !status;
+}
+
+static size_t sample_bytes(const struct group_case *c, const struct tensor *tensor) {
+    return (size_t)(c->cols * c->spatial + c->gap) * clnorm_dtype_size(tensor->dtype);
+}
+
+/* Compares the samples of two runs, of which the first one may have fewer. */
+static void assert_same_samples(const struct group_case *c, const struct tensor *a, const struct tensor *b) {
+    for (size_t i = 0; i < c->rows && a->dtype; i++)
+        assert_memory_equal((char *)tensor_elements(a) + i * sample_bytes(c, a),
+                            (char *)tensor_elements(b) + i * sample_bytes(c, b),
+                            sample_bytes(c, a) - (size_t)c->gap * clnorm_dtype_size(a->dtype));
+}
+
+/* A run of a case has the outputs of another one, which are right. */
+static void compare(const struct fixture *fixture, const struct group_run *expected, const struct group_case *c,
+                    const struct group_more *more, bool in_place) {
+    struct group_run run = group_run_make_more(c, more);
+    if (!group_forward_execute(fixture, &run, in_place))
+        group_case_fail(fixture, c, 0);
+    assert_same_samples(c, in_place ? &run.x : &run.y, &expected->y);
+    assert_same_samples(c, &run.residual_out, &expected->residual_out);
+    assert_memory_equal(tensor_elements(&run.mean), tensor_elements(&expected->mean), c->rows * c->groups * sizeof(float));
+    assert_memory_equal(tensor_elements(&run.rstd), tensor_elements(&expected->rstd), c->rows * c->groups * sizeof(float));
+    group_run_free(&run);
+}
+
+/* The way without a wait is compared with the one that waits, if the device has it. */
+static bool bits_are_those_of_any_way(const struct fixture *fixture, size_t i) {
+    char config[2][128];
+    const struct group_more *const more = &cases[i].more;
+    const struct group_case alone = case_of(i, cases[i].c.rows, "no_wait", config[0], sizeof config[0]);
+    struct group_case other = case_of(i, cases[i].c.rows, "exchange", config[1], sizeof config[1]);
+    if (!is_taken(fixture, &alone, more))
+        return false;
+    if (!is_taken(fixture, &other, more))
+        other = alone;
+    struct group_run expected = group_run_make_more(&alone, more);
+    if (!group_forward_execute(fixture, &expected, false) || !group_forward_is_right(&expected))
+        group_case_fail(fixture, &alone, i);
+    compare(fixture, &expected, &other, more, false);
+    if (alone.x == alone.out)
+        compare(fixture, &expected, &other, more, true);
+    group_run_free(&expected);
+    return true;
+}
+
+static void all_ways_are_alike(void **state) {
+    size_t taken = 0;
+    const size_t count = fixture_is_slow(*state) ? 2 : CASES;
+    for (size_t i = 0; i < count; i++)
+        taken += bits_are_those_of_any_way(*state, i);
+    assert_true(2 * taken >= count); /* drivers refuse some */
+}
+
+static void work_that_is_refused(void **state) {
+    static const struct {
+        const char *config, *detail;
+        int dtype, scaling;
+    } refused[] = {
+        {"vec=4,lanes=16,chunks=1,row_split=no_wait", "row_split is no_wait: expected two_passes", F32, 0},
+        {"vec=4,lanes=16,chunks=2,row_split=no_wait", "row_split is no_wait: expected two_passes", F32, 0},
+        {"vec=4,lanes=16,chunks=8,segments=2,row_split=no_wait", "row_split is no_wait: expected two_passes", F32, 0},
+        {"vec=4,lanes=16,chunks=8,iterations=2,row_split=no_wait", "iterations is 2: expected 1", F32, 0},
+        {"vec=4,lanes=16,chunks=8,row_split=no_wait", "row_split is no_wait: expected two_passes", CLNORM_F64, 0},
+        {"vec=4,lanes=16,chunks=8,row_split=no_wait", "row_split is no_wait: expected two_passes", E4M3,
+         CLNORM_SCALING_TENSOR},
+    };
+    const struct fixture *const fixture = *state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
+        clnorm_plan *plan = NULL;
+        if (refused[i].dtype == CLNORM_F64 && !fixture->device.fp64)
+            continue;
+        desc.rows = 2;
+        desc.cols = 64;
+        desc.groups = 2;
+        desc.spatial = 64;
+        desc.layout = CLNORM_LAYOUT_LAST;
+        desc.x.dtype = refused[i].scaling ? CLNORM_F32 : (clnorm_dtype)refused[i].dtype;
+        desc.y = (clnorm_tensor){.dtype = (clnorm_dtype)refused[i].dtype,
+                                 .scaling = (clnorm_scaling)refused[i].scaling,
+                                 .scale_dtype = refused[i].scaling ? CLNORM_F32 : CLNORM_DTYPE_NONE};
+        assert_int_equal(clnorm_config_parse(refused[i].config, &desc.config), CLNORM_SUCCESS);
+        assert_int_equal(clnorm_group_norm_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
+        assert_detail(refused[i].detail);
+    }
+}
+
+static struct cln_config chosen(size_t device, uint64_t rows, uint64_t cols, uint64_t spatial, clnorm_dtype dtype) {
+    const clnorm_device_info info = made_up_device(device);
+    clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
+    static const struct cln_config automatic = {0};
+    struct cln_config config;
+    desc.rows = rows;
+    desc.cols = cols;
+    desc.groups = 32;
+    desc.spatial = spatial;
+    desc.layout = CLNORM_LAYOUT_LAST;
+    desc.x.dtype = desc.y.dtype = dtype;
+    desc.x.stride = desc.y.stride = cols * spatial;
+    const struct cln_workload work = cln_group_norm.workload(&cln_group_norm, &desc);
+    assert_int_equal(cln_group_norm.choose(&info, &work, &automatic, &config), CLNORM_SUCCESS);
+    return config;
+}
+
+/* Slices of f32 that no work-group holds are exchanged on NVIDIA's GPUs from compute capability 8.0 on, whatever the number
+ * of samples, unless vectors span groups, chunks are uneven, or there are too many pieces. */
+static void large_slices_are_exchanged(void **state) {
+    (void)state;
+    for (uint64_t rows = 1; rows <= 64; rows *= 8) {
+        const struct cln_config c = chosen(MADE_UP_H200, rows, 512, 4096, CLNORM_F32);
+        assert_int_equal(c.row_split, CLN_ROW_SPLIT_EXCHANGE);
+        assert_int_equal(c.lanes, 256);
+        assert_int_equal(c.chunks, 16);
+    }
+    assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4096, CLNORM_BF16).row_split, CLN_ROW_SPLIT_TWO_PASSES);
+    assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4099, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
+    assert_int_equal(chosen(MADE_UP_H200, 8, 320, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES); /* 10 channels */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 1280, 64, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);  /* held */
+    assert_int_equal(chosen(MADE_UP_H200, 1, 512, 262144, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
+    assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4096, CLNORM_F64).row_split, CLN_ROW_SPLIT_TWO_PASSES);
+    assert_int_equal(chosen(MADE_UP_T4, 8, 512, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_ways_are_alike),
+        cmocka_unit_test(work_that_is_refused),
+        cmocka_unit_test(large_slices_are_exchanged),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
