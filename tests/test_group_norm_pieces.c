@@ -187,6 +187,8 @@ static void large_slices_are_exchanged(void **state) {
     assert_int_equal(chosen(MADE_UP_H200, 8, 320, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES); /* 10 channels */
     assert_int_equal(chosen(MADE_UP_H200, 8, 1280, 64, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);  /* held */
     assert_int_equal(chosen(MADE_UP_H200, 1, 512, 262144, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
+    assert_int_equal(chosen(MADE_UP_H200, UINT64_C(1) << 30, 512, 4096, CLNORM_F32).row_split,
+                     CLN_ROW_SPLIT_TWO_PASSES); /* tickets have 32 bits */
     assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4096, CLNORM_F64).row_split, CLN_ROW_SPLIT_TWO_PASSES);
     assert_int_equal(chosen(MADE_UP_T4, 8, 512, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
 }

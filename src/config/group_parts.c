@@ -55,7 +55,7 @@ static uint64_t pieces_of(const struct cln_workload *work, const struct cln_conf
     return cln_divide_up(cln_product(cln_product(work->rows, work->groups), units_of_group(work, c)), c->segments);
 }
 
-static bool can_exchange(const struct cln_workload *work, const struct cln_config *c) {
+bool cln_group_can_exchange(const struct cln_workload *work, const struct cln_config *c) {
     enum { MOST_PIECES = 1 << 30 }; /* tickets are 32-bit numbers, two for each piece */
     const bool in_parts = work->channels_last ? cln_config_slice_groups(work, c) > 0 : cln_group_merges(work, c);
     return in_parts && c->chunks > 1 && work->real_size == sizeof(cl_float) && !work->y_measured &&
@@ -70,7 +70,7 @@ clnorm_status cln_group_check_row_split(const clnorm_device_info *device, const 
                                         const struct cln_config *c) {
     if (!cln_exchanges(c))
         return CLNORM_SUCCESS;
-    if (!can_exchange(work, c))
+    if (!cln_group_can_exchange(work, c))
         return cln_config_refuse("row_split", c->row_split,
                                  "two_passes, unless a group with channels first has several chunks, few beside its "
                                  "elements, or in the forward work-items hold chunks of channels last, and it is not "
@@ -127,6 +127,6 @@ bool cln_group_gains_by_exchange(const clnorm_device_info *device, const struct 
                                  const struct cln_config *c) {
     const struct cln_facts facts = cln_facts_of(device);
     const uint64_t x = cln_product(cln_product(work->group_size, work->groups), cln_product(work->rows, work->x_size));
-    return facts.ptx && can_exchange(work, c) && loads_more_than_waits(work, c) && x >= facts.l2 / 2 &&
+    return facts.ptx && cln_group_can_exchange(work, c) && loads_more_than_waits(work, c) && x >= facts.l2 / 2 &&
            cln_product(wished_ahead(device, work, c), piece_bytes(work, c)) <= facts.l2 / 8 * 3;
 }

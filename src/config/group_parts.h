@@ -17,6 +17,9 @@ bool cln_group_merges(const struct cln_workload *work, const struct cln_config *
 clnorm_status cln_group_check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
                                         const struct cln_config *c);
 
+/* Whether the work-groups of one launch can exchange the sums of parts, or of chunks of slices. */
+bool cln_group_can_exchange(const struct cln_workload *work, const struct cln_config *c);
+
 /* Whether a device gains by an exchange: the inputs of several groups lie in its L2 cache until they are read again, but
  * not those of all groups. */
 bool cln_group_gains_by_exchange(const clnorm_device_info *device, const struct cln_workload *work,

@@ -1,6 +1,7 @@
 #include "config/group_pieces.h"
 
 #include "base/arithmetic.h"
+#include "config/group_parts.h"
 #include "config/group_registers.h"
 
 /* Whether nothing is forced that the order of sums depends on. */
@@ -38,6 +39,6 @@ void cln_group_choose_pieces(const struct cln_choice *choice, uint64_t vec, stru
     if (!positions || cln_divide_up(work->spatial, positions) > UINT32_MAX)
         return;
     own.chunks = (uint32_t)cln_or_else(c->chunks, cln_larger(cln_divide_up(work->spatial, positions), 2));
-    if (!automatic || is_fast(choice, &own))
+    if (!automatic || (is_fast(choice, &own) && cln_group_can_exchange(work, &own)))
         *c = own;
 }
