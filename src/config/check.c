@@ -43,17 +43,25 @@ static clnorm_status check_rope(const struct cln_workload *work, const struct cl
     return c->chunks > 1 ? cln_config_refuse("chunks", c->chunks, "1 with a rope") : CLNORM_SUCCESS;
 }
 
+/* Vectors of a chunk, on average; where work-groups hold pieces, of the last one, the shortest. */
+static uint64_t vectors_of_chunk(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t vectors = work->group_size / c->vec, chunks = cln_larger(c->chunks, 1);
+    const uint64_t before = cln_product(cln_divide_up(vectors, chunks), chunks - 1);
+    if (cln_holds_pieces(work, c))
+        return vectors > before ? vectors - before : 0;
+    return vectors / chunks;
+}
+
 /* Defects of CPU drivers' compilers: some need one lane in a norm, and some a vector of the segment for every lane.
  * Quantisation is not affected. */
 static const char *lanes_defect(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *c) {
-    const uint64_t vectors = work->group_size / c->vec / cln_larger(c->chunks, 1);
     const char *defect = NULL;
     if (c->lanes == 1)
         return NULL;
     if (work->users == CLN_KNOBS_FORWARD)
         defect = cln_driver_defect(device, CLN_DEFECT_SHARED_SEGMENTS);
-    if (!defect && work->users != CLN_KNOBS_QUANTIZE && vectors < c->lanes)
+    if (!defect && work->users != CLN_KNOBS_QUANTIZE && vectors_of_chunk(work, c) < c->lanes)
         defect = cln_driver_defect(device, CLN_DEFECT_IDLE_LANES);
     return defect;
 }

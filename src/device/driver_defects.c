@@ -23,7 +23,7 @@ static const struct {
     {CLN_DEFECT_EARLY_WEIGHTS, CLNORM_PLATFORM_MESA, 2203, 2203,
      "rusticl 22.3 computes a norm's backward with early weights wrong in vectors of 1 or 2 columns"},
     {CLN_DEFECT_IDLE_LANES, CLNORM_PLATFORM_POCL, 600, 600,
-     "PoCL 6.0 aborts where a lane has no whole vector of a segment"},
+     "PoCL 6.0 aborts or computes wrong where a lane has no whole vector of a segment"},
     {CLN_DEFECT_SHARED_SEGMENTS, CLNORM_PLATFORM_POCL, 600, 600,
      "PoCL 6.0 aborts on some norms whose lanes share a segment"},
     {CLN_DEFECT_CODES_SEGMENTS, CLNORM_PLATFORM_POCL, 600, 600,

@@ -13,7 +13,7 @@ enum cln_defect {
     CLN_DEFECT_EARLY_WEIGHTS,    /* wrong gradients of a norm that loads weights early, in vectors of 1 or 2 elements */
     CLN_DEFECT_SHARED_CACHE,     /* a build fails where other processes build the same program at the same time */
     /* The compiler aborts the process: */
-    CLN_DEFECT_IDLE_LANES,      /* where a lane has no whole vector of a segment */
+    CLN_DEFECT_IDLE_LANES,      /* where a lane has no whole vector of a segment; of some builds, the results are wrong */
     CLN_DEFECT_SHARED_SEGMENTS, /* on some of the norms' forward kernels where lanes share a segment */
     CLN_DEFECT_CODES_SEGMENTS,  /* on some with several segments and a y of 8 bits; others never end */
 };
