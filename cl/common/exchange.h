@@ -2,7 +2,7 @@
  * them. A work-group takes one piece after the other. It holds two of them: it posts the numbers of the one that has been
  * loaded, writes the one before, the numbers of whose row have arrived meanwhile, and loads the next.
  *
- * Pieces are drawn in the order of memory, and posted before their work-group waits. Nevertheless no work-group waits
+ * Pieces are drawn in the order of rows, and posted before their work-group waits. Nevertheless no work-group waits
  * without bound: after some looks it computes the numbers of all pieces of the row itself, to the same bits.
  *
  * The including file defines
@@ -19,7 +19,8 @@
  *     write_piece(call, index, active, held, shared, messages)
  *                                      writes an active piece; messages: of its row, [CHUNKS, NUMBERS]
  *
- * Every work-item of the work-group calls these. Without a piece, active is false, and index is that of any piece. */
+ * SEGMENTS is 1. Every work-item of the work-group calls these. Without a piece, active is false, and index is that of any
+ * piece. */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 

@@ -53,13 +53,13 @@ typedef struct clnorm_config {
  *   weights=            when weight and bias are read: late, early (with x), kept (late, with a hint that caches keep them)
  *   isa=                portable (OpenCL C 1.2), ptx (NVIDIA from compute capability 8.0)
  *   chunks=N            pieces of a segment, one per work-group; in group norm with channels last, pieces of a sample's
- *                       positions, of which neighbouring ones stay together where there are few channels, or with
- *                       row_split=exchange of the positions of neighbouring groups, which registers hold
+ *                       positions, of which neighbouring ones stay together where there are few channels; with
+ *                       row_split=exchange, pieces of the positions of a few groups, held in registers
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory
  *   row_split=          how work-groups that share a row of the norms' backward or of softmax, or a group of group norm
- *                       with channels first or of its forward, get its sums: two_passes (a kernel before takes them),
- *                       exchange (they exchange the sums of their parts; softmax then has keep=registers, and softmax
- *                       and channels last have chunks of 2 or more, and are not on a CPU),
+ *                       (with channels last, of its forward), get its sums: two_passes (a kernel before takes them),
+ *                       exchange (they exchange the sums of their parts; softmax then has keep=registers; softmax and
+ *                       channels last then have chunks of 2 or more, and are not on a CPU),
  *                       no_wait (exchange that never waits, for tests)
  *
  * In the backward of layer and RMS norm alone:

@@ -1,5 +1,5 @@
 /* Configs of group norm. The order of a sum depends on the chunks, so they must not depend on the number of samples. Only
- * the way in which outputs are stored, and whether work-groups exchange sums, do. */
+ * the way in which outputs are stored does, and with channels first whether work-groups exchange sums. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -56,8 +56,9 @@ static uint64_t pieces_of(const struct cln_workload *work, const struct cln_conf
 }
 
 bool cln_group_can_exchange(const struct cln_workload *work, const struct cln_config *c) {
-    enum { MOST_PIECES = 1 << 30 }; /* tickets are 32-bit numbers, two for each piece */
-    const bool in_parts = work->channels_last ? cln_config_slice_groups(work, c) > 0 : cln_group_merges(work, c);
+    enum { MOST_PIECES = 1 << 30 }; /* tickets are 32-bit numbers, up to two for each piece */
+    const bool of_slices = cln_config_slice_groups(work, c) > 0 && work->x_size > 1; /* products round in several ways */
+    const bool in_parts = work->channels_last ? of_slices : cln_group_merges(work, c);
     return in_parts && c->chunks > 1 && work->real_size == sizeof(cl_float) && !work->y_measured &&
            pieces_of(work, c) <= MOST_PIECES;
 }
@@ -73,8 +74,8 @@ clnorm_status cln_group_check_row_split(const clnorm_device_info *device, const 
     if (!cln_group_can_exchange(work, c))
         return cln_config_refuse("row_split", c->row_split,
                                  "two_passes, unless a group with channels first has several chunks, few beside its "
-                                 "elements, or in the forward work-items hold chunks of channels last, and it is not "
-                                 "f64, nor are scales measured");
+                                 "elements, or in the forward, with segments=1, registers hold chunks of channels last "
+                                 "of an x of 2 or 4 bytes, and it is not f64, nor are scales measured");
     if (c->iterations > 1)
         return cln_config_refuse("iterations", c->iterations, "1 where work-groups exchange sums");
     if (c->row_split == CLN_ROW_SPLIT_EXCHANGE && work->channels_last && device->kind == CLNORM_DEVICE_CPU)
@@ -92,7 +93,8 @@ uint64_t cln_group_exchangers(const clnorm_device_info *device, const struct cln
                               const struct cln_config *c) {
     enum { ITEMS = 512 }; /* of a compute unit: more would need more of the cache */
     const uint64_t of_unit = cln_larger(ITEMS / ((uint64_t)c->lanes * c->segments), 1);
-    return cln_smaller(of_unit * cln_larger(device->compute_units, 1), 2 * pieces_of(work, c));
+    const uint64_t tickets = pieces_of(work, c) * (work->channels_last ? 1 : 2);
+    return cln_smaller(of_unit * cln_larger(device->compute_units, 1), tickets);
 }
 
 /* A part of the cache; at least the pieces whose sums are under way, of which the backward has more as its sums take

@@ -13,7 +13,8 @@ uint64_t cln_group_part_rows(uint64_t channels_of_group, uint64_t block);
 /* Whether the work-groups that write outputs add up parts themselves, which saves a launch. */
 bool cln_group_merges(const struct cln_workload *work, const struct cln_config *c);
 
-/* Refuses a row split for which the work-groups of one launch cannot exchange parts: see cl/norm/group_norm_tickets.h. */
+/* Refuses a row split for which the work-groups of one launch cannot exchange sums: see cl/norm/group_norm_tickets.h and
+ * cl/norm/group_norm_last_exchange.cl. */
 clnorm_status cln_group_check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
                                         const struct cln_config *c);
 
