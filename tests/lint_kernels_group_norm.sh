@@ -91,8 +91,7 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                 strict group_norm_last_exchange CL1.2 spir64 -all $pieces ELEMENT_ALIGNED=1 X_DTYPE=f16
                 strict group_norm_last_exchange CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
                     REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 ACTIVATION=ACTIVATION_SILU
-                later group_norm_last_exchange $pieces REDUCE=REDUCE_SUBGROUP X_DTYPE=f8e5m2 X_SCALING=SCALING_ROW \
-                    X_SCALE_DTYPE=f32
+                later group_norm_last_exchange $pieces REDUCE=REDUCE_SUBGROUP X_DTYPE=f16
             done
         done
         if [ "$layout" = LAYOUT_FIRST ]; then

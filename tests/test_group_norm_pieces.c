@@ -28,8 +28,8 @@ struct pieces_case {
     struct group_more more;
 };
 
-/* Even chunks; a last chunk that is short, and vectors that span groups; chunks without positions; idle lanes; more slices
- * than work-groups; an 8-bit y. */
+/* Even chunks; a last chunk that is short, and vectors that span groups; chunks without positions; idle lanes; many slices;
+ * an 8-bit y. */
 static const struct pieces_case cases[] = {
     {{3, 64, 32, 2, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=4"}, {0}},
     {{2, 60, 37, 10, LAST, BF16, BF16, F32, 0, 0, FAR, 4, 0, "vec=4,lanes=64,segments=1,chunks=6"}, {0}},

@@ -65,8 +65,10 @@ INLINED void post_again(const struct call *call, const ulong index, struct share
 }
 
 /* Merges the moments of the chunks, relative to the first one's mean. means: of the groups; totals: their sums of squared
- * deviations. Every work-item goes through the loops, since PoCL 3.1 mixes up those with unlike numbers of rounds. */
+ * deviations. Every work-item goes through the loops, since PoCL 3.1 mixes up those with unlike numbers of rounds. Without
+ * contraction, for the same bits in every kernel. */
 static inline void merge_chunks(const local real *received, const uint lane, const struct board *board) {
+#pragma OPENCL FP_CONTRACT OFF
     const local real *const moments = received + 2 * min(lane, SPAN - 1u);
     const real origin = moments[0];
     real sum = 0, squares = 0;

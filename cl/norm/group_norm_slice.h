@@ -12,7 +12,7 @@
 #define STEP (LANES / SLICE_VECTORS)
 #define HELD_OF_LANE (CHUNK / STEP + (CHUNK % STEP != 0))
 
-/* The positions of the last chunk, the shortest, at least. */
+/* A lower bound of the positions of every chunk. */
 #define LEAST_POSITIONS sub_sat((ulong)SPATIAL, (CHUNKS - 1) * (ulong)CHUNK)
 
 /* The place of a slice, and of this lane in it. */

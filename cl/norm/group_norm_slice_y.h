@@ -26,8 +26,9 @@ static inline struct board board_of(local real *space, local real *shares, local
 
 /* ------------------------------------------------------------------------------------------------------ statistics */
 
-/* A lane's sums for groups: one, where its vector is of one group, or one for each element. COLUMNS of a slice. */
-#if CHANNELS_OF_GROUP % VEC == 0
+/* A lane's sums for groups: one, where its vector is of one group, or one for each element. COLUMNS of a slice. Lanes that
+ * hold a whole slice have the latter, as no registers are left. */
+#if CHANNELS_OF_GROUP % VEC == 0 && CHUNKS > 1
 #define OF_VECTOR 1
 #else
 #define OF_VECTOR VEC
@@ -91,8 +92,31 @@ static inline real elements_of_group(const ulong positions) {
 }
 
 /* means: the first element of each group, or 0 without positions. Deviations from it have a finite sum where large numbers
- * have none. s: of the lane's first vector. */
-INLINED void start_means(const struct place *place, const realv s, const struct board *board) {
+ * have none. */
+#if CHUNKS == 1
+
+INLINED void start_means(const struct call *call, const struct place *place, const struct packed_s *held,
+                         const struct board *board) {
+    (void)held;
+    if (place->lane < SPAN) {
+        const ulong first = place->channel + (ulong)place->lane * CHANNELS_OF_GROUP;
+        board->means[place->lane] = first_element(LOAD_S(call, place->sample, first, 1));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+#else
+
+/* A lane's first vector, if it has one. */
+INLINED realv first_vector(const struct call *call, const struct place *place, const struct packed_s *held) {
+    if (!HOLDS(0))
+        return 0;
+    return held ? S_OF(call, place->sample, &held[0]) : LOAD_S(call, place->sample, element_of(place, 0), VEC);
+}
+
+INLINED void start_means(const struct call *call, const struct place *place, const struct packed_s *held,
+                         const struct board *board) {
+    const realv s = first_vector(call, place, held);
     real element[VEC];
     VSTORE(s, element);
     if (place->active && place->phase == 0 && place->positions > 0)
@@ -103,6 +127,8 @@ INLINED void start_means(const struct place *place, const realv s, const struct 
         board->means[place->lane] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 }
+
+#endif
 
 /* Without contraction, or always with it, for the same bits in every loop. */
 static inline realv with_square(const realv sum, const realv deviation) {
@@ -154,17 +180,10 @@ INLINED realv squares_of_memory(const struct call *call, const struct place *pla
     return squares;
 }
 
-/* A lane's first vector, if it has one. */
-INLINED realv first_vector(const struct call *call, const struct place *place, const struct packed_s *held) {
-    if (!HOLDS(0))
-        return 0;
-    return held ? S_OF(call, place->sample, &held[0]) : LOAD_S(call, place->sample, element_of(place, 0), VEC);
-}
-
 /* means: of the place's groups; totals: their sums of squared deviations. held: NULL if the place is in memory. */
 INLINED void take_statistics(const struct call *call, const struct place *place, const struct packed_s *held,
                              const struct board *board) {
-    start_means(place, first_vector(call, place, held), board);
+    start_means(call, place, held, board);
     const realv origin = of_lane(board->means, place);
     sum_groups(place, held ? sum_of_held(call, place, held, origin) : sum_of_memory(call, place, origin), board);
     if (place->lane < SPAN)

@@ -54,7 +54,7 @@ typedef struct clnorm_config {
  *   isa=                portable (OpenCL C 1.2), ptx (NVIDIA from compute capability 8.0)
  *   chunks=N            pieces of a segment, one per work-group; in group norm with channels last, pieces of a sample's
  *                       positions, of which neighbouring ones stay together where there are few channels; with
- *                       row_split=exchange, pieces of the positions of a few groups, held in registers
+ *                       row_split=exchange, pieces of the positions of one or a few groups, held in registers
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory
  *   row_split=          how work-groups that share a row of the norms' backward or of softmax, or a group of group norm
  *                       (with channels last, of its forward), get its sums: two_passes (a kernel before takes them),

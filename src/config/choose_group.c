@@ -309,7 +309,7 @@ static struct cln_config complete(const struct cln_choice *choice) {
     struct cln_config c = *choice->forced;
     c.isa = (uint32_t)cln_or_else(c.isa, cln_isa_values(choice, &c).value[0]);
     c.iterations = (uint32_t)cln_or_else(c.iterations, 1);
-    if (!lanes_of_slice(choice, &c))
+    if (cln_exchanges(&c) || !lanes_of_slice(choice, &c))
         cln_group_choose_pieces(choice, vec_of_slice(choice, &c), &c);
     c.chunks = (uint32_t)cln_or_else(c.chunks, chunks_of(choice, &c));
     c.vec = (uint32_t)cln_or_else(c.vec, vec_of(choice, &c));

@@ -12,7 +12,7 @@ static bool is_free(const struct cln_config *c) {
 /* Wide vectors of one group have one sum, and equally large chunks have loops whose lengths compilers know: both need few
  * registers. Elements of 2 bytes take as much arithmetic as those of 4, and half of their loads, for which two passes have
  * more work-items. Every work-group receives the moments of a whole slice: those must be few beside the elements of a
- * piece. Few lanes may be idle, and a slice's pieces are held at the same time. */
+ * piece. At most a quarter of the lanes may be idle, and a slice's pieces are held at the same time. */
 static bool is_fast(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOMENTS = 512, VECTOR = 16 }; /* pairs of messages; bytes */
     const struct cln_workload *const work = choice->work;
