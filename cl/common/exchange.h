@@ -26,15 +26,9 @@
 
 #include "common/clear_words.h"
 #include "common/message.h"
+#include "common/posters.h"
 
-/* The words before the messages: the numbers of pieces drawn in this launch and in one that only posts, and 1 if there was
- * one. Where an output overlaps an input, such a launch comes first, as the inputs of others can be read only until they
- * are overwritten (src/plan/plan_enqueue.c). */
-enum { DRAWN, DRAWN_BY_POSTERS, ALL_POSTED, FIRST_MESSAGE = 16 };
-
-static inline bool only_posts(void) {
-    return get_global_offset(0) > 0;
-}
+enum { FIRST_MESSAGE = 16 }; /* behind the words of posters.h, a cache line */
 
 #define LOOKS (ROW_SPLIT == ROW_SPLIT_EXCHANGE ? MOST_LOOKS : 0)
 

@@ -10,16 +10,8 @@
 #define GROUP_NORM_TICKETS_H
 
 #include "common/clear_words.h"
+#include "common/posters.h"
 #include "norm/group_norm.h"
-
-/* The words before the parts, all 0 before the first launch: the numbers of tickets drawn in this launch and in one that
- * only posts, and 1 if there was one. Where an output overlaps an input, such a launch comes first, as the inputs of others
- * can be read only until they are overwritten (src/plan/plan_enqueue.c). */
-enum { DRAWN, DRAWN_BY_POSTERS, ALL_POSTED };
-
-static inline bool only_posts(void) {
-    return get_global_offset(0) > 0;
-}
 
 /* How inputs are loaded the second time. Where lanes have unlike numbers of vectors, NVIDIA's compiler makes a branch of
  * each load with a hint. */
