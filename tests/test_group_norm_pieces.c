@@ -193,7 +193,7 @@ static void large_slices_are_exchanged(void **state) {
     for (uint64_t rows = 1; rows <= 64; rows *= 8) {
         const struct cln_config c = chosen(MADE_UP_H200, rows, 512, 4096, CLNORM_F32);
         assert_int_equal(c.row_split, CLN_ROW_SPLIT_EXCHANGE);
-        assert_int_equal(c.lanes, 256);
+        assert_int_equal(c.lanes, 128);
         assert_int_equal(c.chunks, 16);
     }
     assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4096, CLNORM_BF16).row_split, CLN_ROW_SPLIT_TWO_PASSES);

@@ -3,7 +3,8 @@
  * loaded, writes the one before, the numbers of whose row have arrived meanwhile, and loads the next.
  *
  * Pieces are drawn in the order of rows, and posted before their work-group waits. Nevertheless no work-group waits
- * without bound: after some looks it computes the numbers of all pieces of the row itself, to the same bits.
+ * without bound: after some looks it posts the numbers of all pieces of the row itself. It loads one after the other in
+ * place of its own and runs the same code, so that the bits are the same.
  *
  * The including file defines
  *
@@ -14,10 +15,8 @@
  *     load_piece(call, index, active, held)
  *     post_piece(call, index, active, held, shared, messages)
  *                                      posts the numbers of a held piece, if it is active, as messages [NUMBERS]
- *     post_again(call, index, shared, messages)
- *                                      posts the same bits of a piece that is not held
- *     write_piece(call, index, active, held, shared, messages)
- *                                      writes an active piece; messages: of its row, [CHUNKS, NUMBERS]
+ *     write_piece(call, index, active, held, shared, received)
+ *                                      writes an active piece; received: the messages of its row, [CHUNKS, NUMBERS]
  *
  * SEGMENTS is 1. Every work-item of the work-group calls these. Without a piece, active is false, and index is that of any
  * piece. */
@@ -42,84 +41,119 @@ struct exchange {
     volatile global uint *drawn;
     volatile global uint *messages; /* [rows, CHUNKS, NUMBERS] */
     local uint *ticket;
-    local uint *missing; /* 1 if a message is */
-    uint looks;          /* for a message, before it counts as missing */
+    local uint *missing;  /* 1 if a message is */
+    local uint *received; /* [CHUNKS, NUMBERS], of one row */
+    uint looks;           /* for a message, before it counts as missing */
 };
 
-#define BOARD_WORDS 2 /* of local memory */
-
-/* Draws the next piece. Also says that no message is missing yet. */
-INLINED ulong draw(const struct exchange *exchange) {
-    if (get_local_id(0) == 0) {
-        *exchange->ticket = atomic_inc(exchange->drawn);
-        *exchange->missing = 0;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return *exchange->ticket;
-}
-
-/* Whether this lane's share of a row's messages, [CHUNKS, NUMBERS], has arrived, as soon as it has, or else after so many
- * looks. */
-static inline bool has_arrived(const volatile global uint *messages, const uint most_looks) {
-    bool all = true;
-    for (uint i = (uint)get_local_id(0); i < CHUNKS * NUMBERS && all; i += LANES) {
-        all = false;
-        for (uint looks = 0; looks < most_looks && !all; looks++)
-            all = messages[i] != 0;
-    }
-    return all;
-}
+#define BOARD_WORDS (2 + CHUNKS * NUMBERS) /* of local memory */
 
 static inline volatile global uint *messages_of(const struct exchange *exchange, const ulong index) {
     return exchange->messages + index * NUMBERS;
 }
 
-/* Posts the numbers of all pieces of a row, if one is missing. */
-INLINED void post_missing(const struct call *call, const struct exchange *exchange, const ulong first,
-                          struct shared *shared) {
-    for (uint chunk = *exchange->missing ? 0 : CHUNKS; chunk < CHUNKS; chunk++) {
-        post_again(call, first + chunk, shared, messages_of(exchange, first + chunk));
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+/* The number of the next piece, for the first work-item. */
+static inline uint draw(const struct exchange *exchange) {
+    return get_local_id(0) == 0 ? atomic_inc(exchange->drawn) : 0;
+}
+
+/* This lane's first message of a row, or 0 if it has not arrived. */
+static inline uint look_early(const struct exchange *exchange, const volatile global uint *messages) {
+    const uint lane = (uint)get_local_id(0);
+    return exchange->looks > 0 && lane < CHUNKS * NUMBERS ? messages[lane] : 0;
+}
+
+/* Receives this lane's share of a row's messages. early: its first one, from look_early. Returns whether all have arrived,
+ * as soon as they have, or else after so many looks for one. */
+static inline bool receive(const volatile global uint *messages, const uint early, local uint *received,
+                           const uint most_looks) {
+    bool all = true;
+    for (uint i = (uint)get_local_id(0); i < CHUNKS * NUMBERS; i += LANES) {
+        uint message = i < LANES ? early : 0;
+        for (uint looks = 0; looks < most_looks && all && message == 0; looks++)
+            message = messages[i];
+        received[i] = message;
+        all = all && message != 0;
+    }
+    return all;
+}
+
+/* Posts the numbers of all pieces of a row, if one is missing. own: the piece that is held, which comes last and is held
+ * again. */
+INLINED void post_missing(const struct call *call, const struct exchange *exchange, const ulong own, struct shared *shared,
+                          struct held *held) {
+    const uint chunk = (uint)(own % CHUNKS);
+    for (uint i = *exchange->missing ? 1 : CHUNKS + 1; i <= CHUNKS; i++) {
+        const ulong index = own - chunk + (chunk + i) % CHUNKS;
+        load_piece(call, index, true, held);
+        post_piece(call, index, true, held, shared, messages_of(exchange, index));
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* the messages are read below */
+        for (uint k = (uint)get_local_id(0); k < NUMBERS; k += LANES)
+            exchange->received[index % CHUNKS * NUMBERS + k] = messages_of(exchange, index)[k];
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
-/* Writes a piece, as soon as the numbers of its row are there. No barrier is in a branch, since PoCL builds every path
- * after it: without a piece to write, the first row's messages are received, and nothing is written. */
-INLINED void finish(const struct call *call, const struct exchange *exchange, struct shared *shared,
-                    const struct piece *piece) {
-    const bool writes = piece->index < call->work && !only_posts();
-    const ulong index = writes ? piece->index : 0, first = index - index % CHUNKS;
-    const volatile global uint *messages = messages_of(exchange, first);
-    if (writes && !has_arrived(messages, exchange->looks))
-        *exchange->missing = 1;
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* after it, messages that one work-item saw are read by others */
-    post_missing(call, exchange, first, shared);
-    write_piece(call, index, writes, &piece->held, shared, messages);
+static inline bool is_written(const struct call *call, const struct piece *piece) {
+    return piece->index < call->work && !only_posts();
 }
 
-INLINED void load_next(const struct call *call, const struct exchange *exchange, struct piece *piece) {
-    piece->index = draw(exchange);
+/* Of the row of a piece that is written, or else of the first row: no barrier is in a branch, since PoCL builds every path
+ * after it, so that they are received, and nothing is written. */
+static inline const volatile global uint *messages_of_row(const struct call *call, const struct exchange *exchange,
+                                                          const struct piece *piece) {
+    return messages_of(exchange, is_written(call, piece) ? piece->index - piece->index % CHUNKS : 0);
+}
+
+/* Writes a piece, as soon as the numbers of its row are there. Meanwhile it draws the next one. */
+INLINED uint finish(const struct call *call, const struct exchange *exchange, struct shared *shared, const uint early,
+                    struct piece *piece) {
+    const bool writes = is_written(call, piece);
+    const uint looks = writes ? exchange->looks : 0;
+    if (!receive(messages_of_row(call, exchange, piece), early, exchange->received, looks) && writes)
+        *exchange->missing = 1;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    post_missing(call, exchange, writes ? piece->index : 0, shared, &piece->held);
+    const uint ticket = draw(exchange);
+    write_piece(call, writes ? piece->index : 0, writes, &piece->held, shared, exchange->received);
+    return ticket;
+}
+
+/* Loads the piece of a ticket. Also says that no message is missing yet. */
+INLINED void load_drawn(const struct call *call, const struct exchange *exchange, const uint ticket, struct piece *piece) {
+    if (get_local_id(0) == 0) {
+        *exchange->ticket = ticket;
+        *exchange->missing = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    piece->index = *exchange->ticket;
     const bool active = piece->index < call->work;
     load_piece(call, active ? piece->index : 0, active, &piece->held);
 }
 
-/* Posts the numbers of a piece, finishes the one before, and loads the next in its place. */
-INLINED void take_step(const struct call *call, const struct exchange *exchange, struct shared *shared,
-                       const struct piece *piece, struct piece *before) {
+/* Posts the numbers of a piece, finishes the one before, and loads the next in its place. What others posted is on its way
+ * meanwhile. */
+INLINED void take_step(const struct call *call, const struct exchange *exchange, struct shared *shared, struct piece *piece,
+                       struct piece *before) {
     const bool active = piece->index < call->work;
     const ulong index = active ? piece->index : 0;
+    const uint early = look_early(exchange, messages_of_row(call, exchange, before));
     post_piece(call, index, active, &piece->held, shared, messages_of(exchange, index));
-    finish(call, exchange, shared, before);
-    load_next(call, exchange, before);
+    const uint ticket = finish(call, exchange, shared, early, before);
+    load_drawn(call, exchange, ticket, before);
 }
 
 INLINED void take_pieces(const struct call *call, volatile global uint *words, struct shared *shared, local uint *board) {
     if (call->work == 0)
         return;
-    const struct exchange exchange = {words + (only_posts() ? DRAWN_BY_POSTERS : DRAWN), words + FIRST_MESSAGE, board,
-                                      board + 1, words[ALL_POSTED] ? 1 : LOOKS};
+    const struct exchange exchange = {words + (only_posts() ? DRAWN_BY_POSTERS : DRAWN),
+                                      words + FIRST_MESSAGE,
+                                      board,
+                                      board + 1,
+                                      board + 2,
+                                      words[ALL_POSTED] ? 1 : LOOKS};
     struct piece even, odd;
-    load_next(call, &exchange, &even);
+    load_drawn(call, &exchange, draw(&exchange), &even);
     odd.index = call->work;
     do {
         take_step(call, &exchange, shared, &even, &odd);

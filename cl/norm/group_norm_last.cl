@@ -24,6 +24,7 @@ INLINED void take_slice(const struct call *call, const ulong index, const struct
     begin_loads();
     take_statistics(call, place, held, board);
     put_statistics(call, place, place->writes, board);
+    read_barrier();
     struct output output = OUTPUT_OF(call, place->sample);
     write_slice(call, place, held, board, &output);
 #if MEASURES

@@ -19,7 +19,6 @@ struct held {
 
 struct shared {
     const struct board *board;
-    local real *received; /* [CHUNKS, SPAN, 2] */
 };
 
 #define NUMBERS (2 * SPAN) /* [SPAN, 2]: mean and Σ(s − mean)² */
@@ -58,50 +57,61 @@ INLINED void post_piece(const struct call *call, const ulong index, const bool a
         post(&place, shared->board, messages);
 }
 
-INLINED void post_again(const struct call *call, const ulong index, struct shared *shared, volatile global uint *messages) {
-    const struct place place = place_of_piece(index, true);
-    take_statistics(call, &place, 0, shared->board);
-    post(&place, shared->board, messages);
+/* The moments of a group in a chunk: with more lanes than chunks, some lanes have the last one with a count of 0. */
+struct moments {
+    real count, mean, squares;
+};
+
+static inline struct moments moments_of(const local uint *received, const uint chunk, const uint group) {
+    const uint own = min(chunk, CHUNKS - 1u);
+    const local uint *const posted = received + own * NUMBERS + 2 * group;
+    const struct moments moments = {chunk < CHUNKS ? (real)(chunk_count(own) * CHANNELS_OF_GROUP) : 0, AS_SUM(posted[0]),
+                                    AS_SUM(posted[1])};
+    return moments;
+}
+
+/* Sums that SHARES lanes have for each group, [SHARES, SPAN]: every work-item gets that of its group. */
+static inline real sum_shares(const local real *shares, const uint group) {
+    real sum = 0;
+    for (uint i = 0; i < SHARES; i++)
+        sum += shares[i * SPAN + group];
+    return sum;
 }
 
 /* Merges the moments of the chunks, relative to the first one's mean. means: of the groups; totals: their sums of squared
  * deviations. Every work-item goes through the loops, since PoCL 3.1 mixes up those with unlike numbers of rounds. Without
  * contraction, for the same bits in every kernel. */
-static inline void merge_chunks(const local real *received, const uint lane, const struct board *board) {
+INLINED void merge_chunks(const local uint *received, const uint lane, const struct board *board) {
 #pragma OPENCL FP_CONTRACT OFF
-    const local real *const moments = received + 2 * min(lane, SPAN - 1u);
-    const real origin = moments[0];
+    const uint group = lane % SPAN, share = lane / SPAN;
+    const real origin = moments_of(received, 0, group).mean;
     real sum = 0, squares = 0;
-    for (uint chunk = 0; chunk < CHUNKS; chunk++)
-        sum += (moments[chunk * NUMBERS] - origin) * (real)(chunk_count(chunk) * CHANNELS_OF_GROUP);
-    const real mean = sum / (real)GROUP_SIZE;
-    for (uint chunk = 0; chunk < CHUNKS; chunk++) {
-        const real count = (real)(chunk_count(chunk) * CHANNELS_OF_GROUP);
-        const real delta = count > 0 ? moments[chunk * NUMBERS] - origin - mean : 0;
-        squares += moments[chunk * NUMBERS + 1] + delta * delta * count;
+    for (uint first = 0; first < CHUNKS; first += SHARES) {
+        const struct moments moments = moments_of(received, first + share, group);
+        sum += (moments.mean - origin) * moments.count;
     }
+    board->shares[lane] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const real mean = sum_shares(board->shares, group) / (real)GROUP_SIZE;
+    for (uint first = 0; first < CHUNKS; first += SHARES) {
+        const struct moments moments = moments_of(received, first + share, group);
+        const real delta = moments.mean - origin - mean;
+        squares += moments.count > 0 ? moments.squares + delta * delta * moments.count : 0;
+    }
+    board->space[lane] = squares;
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < SPAN) {
         board->means[lane] = origin + mean;
-        board->totals[lane] = squares;
+        board->totals[lane] = sum_shares(board->space, group);
     }
-}
-
-/* Every work-item has equally many rounds: PoCL 3.1 computes wrong sums where the lengths of loops differ. */
-INLINED void receive(const volatile global uint *messages, const struct shared *shared) {
-    for (uint first = 0; first < CHUNKS * NUMBERS; first += LANES) {
-        const uint i = first + (uint)get_local_id(0);
-        if (i < CHUNKS * NUMBERS)
-            shared->received[i] = AS_SUM(messages[i]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 INLINED void write_piece(const struct call *call, const ulong index, const bool active, const struct held *held,
-                         struct shared *shared, const volatile global uint *messages) {
+                         struct shared *shared, const local uint *received) {
     const struct place place = place_of_piece(index, active);
-    receive(messages, shared);
-    merge_chunks(shared->received, place.lane, shared->board);
+    merge_chunks(received, place.lane, shared->board);
     put_statistics(call, &place, active && index % CHUNKS == 0, shared->board);
+    barrier(CLK_LOCAL_MEM_FENCE);
     struct output output = OUTPUT_OF(call, place.sample);
     write_slice(call, &place, held->s, shared->board, &output);
     barrier(CLK_LOCAL_MEM_FENCE); /* before the next piece's statistics */
@@ -109,18 +119,17 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
 
 #include "common/exchange.h"
 
-#define LOCAL_MEMORY                       \
-    SLICE_MEMORY                           \
-    local real received[CHUNKS * NUMBERS]; \
-    local uint tickets[BOARD_WORDS];       \
-    struct shared shared = {&board, received};
+#define LOCAL_MEMORY                     \
+    SLICE_MEMORY                         \
+    local uint of_exchange[BOARD_WORDS]; \
+    struct shared shared = {&board};
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_last_exchange(PARAMETERS(GROUP_NORM_LAST_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_pieces(&call, words + words_at, &shared, tickets);
+    take_pieces(&call, words + words_at, &shared, of_exchange);
 }
 
 #if !ELEMENT_ALIGNED
@@ -129,6 +138,6 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_last_exchange_unaligned(PARAMETERS(GROUP_NORM_LAST_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = false};
-    take_pieces(&call, words + words_at, &shared, tickets);
+    take_pieces(&call, words + words_at, &shared, of_exchange);
 }
 #endif

@@ -107,16 +107,9 @@ INLINED void start_means(const struct call *call, const struct place *place, con
 
 #else
 
-/* A lane's first vector, if it has one. */
-INLINED realv first_vector(const struct call *call, const struct place *place, const struct packed_s *held) {
-    if (!HOLDS(0))
-        return 0;
-    return held ? S_OF(call, place->sample, &held[0]) : LOAD_S(call, place->sample, element_of(place, 0), VEC);
-}
-
 INLINED void start_means(const struct call *call, const struct place *place, const struct packed_s *held,
                          const struct board *board) {
-    const realv s = first_vector(call, place, held);
+    const realv s = HOLDS(0) ? S_OF(call, place->sample, &held[0]) : 0;
     real element[VEC];
     VSTORE(s, element);
     if (place->active && place->phase == 0 && place->positions > 0)
@@ -129,16 +122,6 @@ INLINED void start_means(const struct call *call, const struct place *place, con
 }
 
 #endif
-
-/* Without contraction, or always with it, for the same bits in every loop. */
-static inline realv with_square(const realv sum, const realv deviation) {
-#if ISA == ISA_PTX
-    return fma(deviation, deviation, sum);
-#else
-#pragma OPENCL FP_CONTRACT OFF
-    return sum + deviation * deviation;
-#endif
-}
 
 /* A lane's sums of s − origin and of (s − mean)². */
 INLINED realv sum_of_held(const struct call *call, const struct place *place, const struct packed_s *held,
@@ -156,44 +139,27 @@ INLINED realv squares_of_held(const struct call *call, const struct place *place
     realv squares = 0;
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++)
-        if (HOLDS(k))
-            squares = with_square(squares, S_OF(call, place->sample, &held[k]) - mean);
+        if (HOLDS(k)) {
+            const realv deviation = S_OF(call, place->sample, &held[k]) - mean;
+            squares += deviation * deviation;
+        }
     return squares;
 }
 
-/* The same from memory. */
-INLINED realv sum_of_memory(const struct call *call, const struct place *place, const realv origin) {
-    realv sum = 0;
-#pragma unroll 1
-    for (uint k = 0; k < HELD_OF_LANE; k++)
-        if (HOLDS(k))
-            sum += LOAD_S(call, place->sample, element_of(place, k), VEC) - origin;
-    return sum;
-}
-
-INLINED realv squares_of_memory(const struct call *call, const struct place *place, const realv mean) {
-    realv squares = 0;
-#pragma unroll 1
-    for (uint k = 0; k < HELD_OF_LANE; k++)
-        if (HOLDS(k))
-            squares = with_square(squares, LOAD_S(call, place->sample, element_of(place, k), VEC) - mean);
-    return squares;
-}
-
-/* means: of the place's groups; totals: their sums of squared deviations. held: NULL if the place is in memory. */
+/* means: of the place's groups; totals: their sums of squared deviations. */
 INLINED void take_statistics(const struct call *call, const struct place *place, const struct packed_s *held,
                              const struct board *board) {
     start_means(call, place, held, board);
     const realv origin = of_lane(board->means, place);
-    sum_groups(place, held ? sum_of_held(call, place, held, origin) : sum_of_memory(call, place, origin), board);
+    sum_groups(place, sum_of_held(call, place, held, origin), board);
     if (place->lane < SPAN)
         board->means[place->lane] += board->totals[place->lane] / elements_of_group(place->positions);
     barrier(CLK_LOCAL_MEM_FENCE);
     const realv mean = of_lane(board->means, place);
-    sum_groups(place, held ? squares_of_held(call, place, held, mean) : squares_of_memory(call, place, mean), board);
+    sum_groups(place, squares_of_held(call, place, held, mean), board);
 }
 
-/* Turns totals into rstd, and writes the requested statistics if this work-group does. */
+/* Turns totals into rstd, and writes the requested statistics if this segment does. A barrier follows. */
 INLINED void put_statistics(const struct call *call, const struct place *place, const bool puts,
                             const struct board *board) {
     if (place->lane < SPAN) {
@@ -212,7 +178,6 @@ INLINED void put_statistics(const struct call *call, const struct place *place, 
     }
 #endif
     (void)puts;
-    read_barrier();
 }
 
 /* --------------------------------------------------------------------------------------------------------------- y */

@@ -50,28 +50,13 @@ INLINED void load_vectors(const struct call *call, const struct row *row, struct
         }
 }
 
-INLINED struct totals totals_of_held(const struct call *call, const struct row *row, const struct held *held,
-                                     struct lanes *lanes) {
-    (void)call;
+INLINED struct totals totals_of_held(const struct row *row, const struct held *held, struct lanes *lanes) {
     realv products = 0;
 #pragma unroll
     for (uint i = 0; i < PIECE_HELD; i++)
         if (has_vector(row, i)) {
             const struct row at = row_at_vector(row, i);
             products += product_of(&at, vector_of(row, i), &held->point[i]);
-        }
-    const struct totals own = {sum_elements(products)};
-    return merged_lanes(own, lanes);
-}
-
-INLINED struct totals totals_of_memory(const struct call *call, const struct row *row, struct lanes *lanes) {
-    realv products = 0;
-#pragma unroll 1
-    for (uint i = 0; i < PIECE_HELD; i++)
-        if (has_vector(row, i)) {
-            struct point point;
-            load_point(call, row, vector_of(row, i), LOAD_PLAIN, &point);
-            products += product_of(row, vector_of(row, i), &point);
         }
     const struct totals own = {sum_elements(products)};
     return merged_lanes(own, lanes);

@@ -55,9 +55,7 @@ static inline realv masked_vector(const struct row *row, const uint i, const PAC
     return masked(&at, vector_of(row, i), WIDEN(X_DTYPE)(x));
 }
 
-INLINED struct totals totals_of_held(const struct call *call, const struct row *row, const struct held *held,
-                                     struct lanes *lanes) {
-    (void)call;
+INLINED struct totals totals_of_held(const struct row *row, const struct held *held, struct lanes *lanes) {
     realv largest = -(realv)INFINITY, sum = 0;
 #pragma unroll
     for (uint i = 0; i < PIECE_HELD; i++)
@@ -68,21 +66,6 @@ INLINED struct totals totals_of_held(const struct call *call, const struct row *
     for (uint i = 0; i < PIECE_HELD; i++)
         if (has_vector(row, i))
             sum += exponential_of_minus(origin_of(totals.largest) - masked_vector(row, i, held->x[i]));
-    totals.sum = sum_over_lanes(lanes, sum_elements(sum));
-    return totals;
-}
-
-INLINED struct totals totals_of_memory(const struct call *call, const struct row *row, struct lanes *lanes) {
-    realv largest = -(realv)INFINITY, sum = 0;
-#pragma unroll 1
-    for (uint i = 0; i < PIECE_HELD; i++)
-        if (has_vector(row, i))
-            largest = larger(largest, masked_vector(row, i, load_vector(call, row, i)));
-    struct totals totals = {largest_over_lanes(lanes, largest_element(largest)), 0};
-#pragma unroll 1
-    for (uint i = 0; i < PIECE_HELD; i++)
-        if (has_vector(row, i))
-            sum += exponential_of_minus(origin_of(totals.largest) - masked_vector(row, i, load_vector(call, row, i)));
     totals.sum = sum_over_lanes(lanes, sum_elements(sum));
     return totals;
 }

@@ -8,8 +8,7 @@
  *     no_totals(), merged(a, b)                of nothing, and of two parts of a row
  *     merged_lanes(totals, lanes)              of the parts that the lanes have
  *     load_vectors(call, row, held)
- *     totals_of_held(call, row, held, lanes)
- *     totals_of_memory(call, row, lanes)       the same bits, of a piece that is not held
+ *     totals_of_held(row, held, lanes)
  *     write_vectors(call, row, held, totals)   totals: of the row */
 #ifndef SOFTMAX_EXCHANGE_H
 #define SOFTMAX_EXCHANGE_H
@@ -36,25 +35,19 @@ static inline void post(volatile global uint *messages, const struct totals *tot
 INLINED void post_piece(const struct call *call, const ulong index, const bool active, const struct held *held,
                         struct shared *shared, volatile global uint *messages) {
     const struct row row = row_of(call, index, active);
-    const struct totals totals = totals_of_held(call, &row, held, &shared->lanes);
+    const struct totals totals = totals_of_held(&row, held, &shared->lanes);
     if (active)
         post(messages, &totals);
 }
 
-INLINED void post_again(const struct call *call, const ulong index, struct shared *shared, volatile global uint *messages) {
-    const struct row row = row_of(call, index, true);
-    const struct totals totals = totals_of_memory(call, &row, &shared->lanes);
-    post(messages, &totals);
-}
-
-/* Receives this lane's share of a row's messages. */
-static inline struct totals receive(const volatile global uint *messages) {
+/* Merges this lane's share of a row's messages. */
+static inline struct totals merged_chunks(const local uint *received) {
     struct totals own = no_totals();
     for (uint first = 0; first < CHUNKS; first += LANES) { /* PoCL 3.1 mixes up lanes with unlike numbers of rounds */
         const uint i = first + (uint)get_local_id(0);
         real numbers[NUMBERS];
         for (uint k = 0; k < NUMBERS; k++)
-            numbers[k] = AS_SUM(messages[min(i, CHUNKS - 1u) * NUMBERS + k]);
+            numbers[k] = AS_SUM(received[min(i, CHUNKS - 1u) * NUMBERS + k]);
         if (i < CHUNKS)
             own = merged(own, of_numbers(numbers));
     }
@@ -62,8 +55,8 @@ static inline struct totals receive(const volatile global uint *messages) {
 }
 
 INLINED void write_piece(const struct call *call, const ulong index, const bool active, const struct held *held,
-                         struct shared *shared, const volatile global uint *messages) {
-    const struct totals totals = merged_lanes(receive(messages), &shared->lanes);
+                         struct shared *shared, const local uint *received) {
+    const struct totals totals = merged_lanes(merged_chunks(received), &shared->lanes);
     const struct row row = row_of(call, index, active);
     write_vectors(call, &row, held, totals);
 }

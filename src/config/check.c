@@ -124,6 +124,7 @@ clnorm_status cln_check_vec(const clnorm_device_info *device, const struct cln_w
 static clnorm_status check_exchange(const clnorm_device_info *device, const struct cln_workload *work,
                                     const struct cln_config *c) {
     enum { MOST_PIECES = 1 << 30 }; /* they have 32-bit numbers */
+    enum { BOARD = 2, TOTALS = 2 }; /* words of a work-group, and of a piece at most */
     if (c->chunks < 2 || work->real_size != sizeof(cl_float) || cln_product(work->rows, c->chunks) > MOST_PIECES)
         return cln_config_refuse("row_split", c->row_split,
                                  "two_passes, unless there are 2 or more chunks of a row, 2^30 at most of all rows, and "
@@ -132,6 +133,9 @@ static clnorm_status check_exchange(const clnorm_device_info *device, const stru
         return cln_config_refuse("keep", c->keep, "registers where work-groups exchange totals");
     if (c->iterations > 1)
         return cln_config_refuse("iterations", c->iterations, "1 where work-groups exchange totals");
+    const uint64_t words = BOARD + TOTALS * (uint64_t)c->chunks;
+    if (cln_scratch_bytes(work, c) + words * sizeof(cl_uint) > device->local_memory)
+        return cln_config_refuse("chunks", c->chunks, "fewer: their totals need more than the local memory");
     return c->row_split == CLN_ROW_SPLIT_EXCHANGE && device->kind == CLNORM_DEVICE_CPU
                ? cln_config_refuse("row_split", c->row_split, "two_passes on CPUs, whose work-groups do not run at once")
                : CLNORM_SUCCESS;

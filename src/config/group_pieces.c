@@ -11,20 +11,32 @@ static bool is_free(const struct cln_config *c) {
 
 /* Wide vectors of one group have one sum, and equally large chunks have loops whose lengths compilers know: both need few
  * registers. Elements of 2 bytes take as much arithmetic as those of 4, and half of their loads, for which two passes have
- * more work-items. Every work-group receives the moments of a whole slice: those must be few beside the elements of a
- * piece. At most a quarter of the lanes may be idle, and a slice's pieces are held at the same time. */
+ * more work-items. Only x, and in the backward dy, are held. Every work-group receives the numbers of a whole slice: those
+ * must be few beside the elements of a piece. At most a quarter of the lanes may be idle, and a slice's pieces are held at
+ * the same time. */
 static bool is_fast(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { MOMENTS = 512, VECTOR = 16 }; /* pairs of messages; bytes */
+    enum { NUMBERS = 512, VECTOR = 16 }; /* pairs of messages; bytes */
     const struct cln_workload *const work = choice->work;
     const uint64_t span = cln_slice_span(work, c->vec), vectors = span * work->channels_of_group / c->vec;
     const bool simple = work->channels_of_group % c->vec == 0 && work->spatial % c->chunks == 0;
-    return simple && work->x_size == sizeof(cl_float) && work->held_size == work->x_size &&
+    const uint64_t inputs = work->channel_sums ? 2 : 1;
+    return simple && work->x_size == sizeof(cl_float) && work->held_size == inputs * work->x_size &&
            c->vec * work->x_size >= VECTOR && 4 * (c->lanes / vectors * vectors) >= 3 * (uint64_t)c->lanes &&
-           cln_product(span, c->chunks) <= MOMENTS && c->chunks <= choice->facts.compute_units;
+           cln_product(span, c->chunks) <= NUMBERS && c->chunks <= choice->facts.compute_units;
+}
+
+/* The fewest chunks of at most so many positions, or somewhat more that are equally large. */
+static uint64_t chunks_of(uint64_t spatial, uint64_t positions) {
+    enum { TRIES = 32 };
+    const uint64_t least = cln_larger(cln_divide_up(spatial, positions), 2);
+    for (uint64_t chunks = least; chunks <= least + cln_smaller(least / 4, TRIES); chunks++)
+        if (spatial % chunks == 0)
+            return chunks;
+    return least;
 }
 
 void cln_group_choose_pieces(const struct cln_choice *choice, uint64_t vec, struct cln_config *c) {
-    enum { LANES = 256 };
+    enum { LANES = 128 }; /* with more, compilers use so many registers that a compute unit has a single work-group */
     const struct cln_workload *const work = choice->work;
     const bool automatic = is_free(c) && choice->facts.ptx;
     struct cln_config own = *c;
@@ -38,7 +50,7 @@ void cln_group_choose_pieces(const struct cln_choice *choice, uint64_t vec, stru
     const uint64_t positions = cln_piece_positions(work, &own);
     if (!positions || cln_divide_up(work->spatial, positions) > UINT32_MAX)
         return;
-    own.chunks = (uint32_t)cln_or_else(c->chunks, cln_larger(cln_divide_up(work->spatial, positions), 2));
+    own.chunks = (uint32_t)cln_or_else(c->chunks, chunks_of(work->spatial, positions));
     if (!automatic || (is_fast(choice, &own) && cln_group_can_exchange(work, &own)))
         *c = own;
 }

@@ -60,11 +60,12 @@ static uint64_t held_of_span(const struct cln_workload *work, const struct cln_c
 }
 
 uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_config *c) {
-    enum { BYTES = 128, BYTES_PORTABLE = 64, MOST = 64 }; /* of a lane's inputs in each of two pieces; elements */
+    enum { BYTES = 32 << 10, MOST_BYTES = 256, MOST = 64 }; /* of a piece's inputs; of those of a lane; elements */
+    enum { PORTABLE = 64 };                                 /* bytes of a lane */
     const uint64_t span = cln_slice_span(work, c->vec), vectors = span * work->channels_of_group / c->vec;
     if (work->channel_sums || !span || vectors > c->lanes || span > c->lanes || c->segments > 1)
         return 0;
-    const uint64_t bytes = c->isa == CLN_ISA_PTX ? BYTES : BYTES_PORTABLE;
+    const uint64_t bytes = c->isa == CLN_ISA_PTX ? cln_smaller(BYTES / c->lanes, MOST_BYTES) : PORTABLE;
     return cln_smaller(bytes / work->held_size, MOST) / c->vec * (c->lanes / vectors);
 }
 
@@ -92,8 +93,8 @@ uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_confi
     const uint64_t span = cln_config_slice_groups(work, c), lanes = c->lanes;
     const uint64_t reals =
         work->channel_sums ? 2 * (lanes * c->vec + span * (work->channels_of_group + 1)) : lanes * (c->vec + 1) + 2 * span;
-    const uint64_t received = c->chunks > 1 ? cln_product(2 * span, c->chunks) : 0;
-    return cln_product(c->segments, reals * work->real_size) + cln_product(received, work->real_size) +
+    const uint64_t words = c->chunks > 1 ? cln_product(2 * span, c->chunks) + lanes + 2 : 0; /* of an exchange */
+    return cln_product(c->segments, reals * work->real_size + cln_product(words, sizeof(cl_uint))) +
            cln_scratch_bytes(work, c);
 }
 

@@ -10,11 +10,10 @@
  * each, cln_config_slice_groups has fewer groups. */
 uint64_t cln_slice_span(const struct cln_workload *work, uint64_t vec);
 
-/* Forward: the positions of a slice that the lanes of a work-group hold in each of two pieces; 0: they hold none. */
+/* The positions of a slice that the lanes of a work-group hold in each of two pieces; 0: they hold none. */
 uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_config *c);
 
-/* Bytes of local memory of a work-group of group_norm_last.cl, group_norm_last_exchange.cl or group_norm_last_backward.cl.
- */
+/* Bytes of local memory of a work-group of the kernels of slices, cl/norm/group_norm_last*.cl. */
 uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_config *c);
 
 /* Forward, channels first: elements of a segment that so many lanes hold, as in cl/norm/group_norm.cl. With ptx,
