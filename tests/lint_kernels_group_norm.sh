@@ -92,6 +92,13 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                 strict group_norm_last_exchange CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
                     REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 ACTIVATION=ACTIVATION_SILU
                 later group_norm_last_exchange $pieces REDUCE=REDUCE_SUBGROUP X_DTYPE=f16
+                strict group_norm_last_backward_exchange CL1.2 spir64 -all $pieces $sums DRESIDUAL_OUT_DTYPE=f32 \
+                    DRESIDUAL_DTYPE=f16 ACTIVATION=ACTIVATION_GELU
+                strict group_norm_last_backward_exchange CL1.2 spir64 -all $pieces ELEMENT_ALIGNED=1 DY_DTYPE=f32 \
+                    DX_DTYPE=f32 WEIGHT_DTYPE=none BIAS_DTYPE=none HAS_SUMS=0 ACTIVATION=ACTIVATION_SILU
+                strict group_norm_last_backward_exchange CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 DY_DTYPE=bf16 \
+                    DX_DTYPE=bf16 DWEIGHT_DTYPE=bf16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE ACTIVATION=ACTIVATION_SILU
+                later group_norm_last_backward_exchange $pieces $sums REDUCE=REDUCE_SUBGROUP
             done
         done
         if [ "$layout" = LAYOUT_FIRST ]; then

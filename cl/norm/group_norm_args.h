@@ -133,6 +133,11 @@
     USE(NUMBER, 1, ulong, rows)                                                     \
     GROUP_NORM_BACKWARD_ARGS(USE)
 
+/* Chunks of slices, in one launch. words: of tickets, then messages: see cl/common/exchange.h. */
+#define GROUP_NORM_LAST_BACKWARD_EXCHANGE_ARGS(USE)                                 \
+    GROUP_NORM_BACKWARD_ARGS(USE)                                                   \
+    USE(VECTOR, 1, volatile global uint *, words)
+
 #define GROUP_NORM_SUMS_ARGS(USE)                                                   \
     GROUP_NORM_BACKWARD_READ(USE)                                                   \
     USE(VECTOR, 1, global real *, parts)

@@ -56,10 +56,10 @@ typedef struct clnorm_config {
  *                       positions, of which neighbouring ones stay together where there are few channels; with
  *                       row_split=exchange, pieces of the positions of one or a few groups, held in registers
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory
- *   row_split=          how work-groups that share a row of the norms' backward or of softmax, or a group of group norm
- *                       (with channels last, of its forward), get its sums: two_passes (a kernel before takes them),
- *                       exchange (they exchange the sums of their parts; softmax then has keep=registers; softmax and
- *                       channels last then have chunks of 2 or more, and are not on a CPU),
+ *   row_split=          how work-groups that share a row of the norms' backward or of softmax, or a group of group norm,
+ *                       get its sums: two_passes (a kernel before takes them), exchange (they exchange the sums of their
+ *                       parts; softmax then has keep=registers; softmax and channels last then have chunks of 2 or more,
+ *                       and are not on a CPU),
  *                       no_wait (exchange that never waits, for tests)
  *
  * In the backward of layer and RMS norm alone:

@@ -74,8 +74,8 @@ clnorm_status cln_group_check_row_split(const clnorm_device_info *device, const 
     if (!cln_group_can_exchange(work, c))
         return cln_config_refuse("row_split", c->row_split,
                                  "two_passes, unless a group with channels first has several chunks, few beside its "
-                                 "elements, or in the forward, with segments=1, registers hold chunks of channels last "
-                                 "of an x of 2 or 4 bytes, and it is not f64, nor are scales measured");
+                                 "elements, or, with segments=1, registers hold chunks of channels last of an x of 2 or 4 "
+                                 "bytes, and it is not f64, nor are scales measured");
     if (c->iterations > 1)
         return cln_config_refuse("iterations", c->iterations, "1 where work-groups exchange sums");
     if (c->row_split == CLN_ROW_SPLIT_EXCHANGE && work->channels_last && device->kind == CLNORM_DEVICE_CPU)
@@ -129,6 +129,6 @@ bool cln_group_gains_by_exchange(const clnorm_device_info *device, const struct 
                                  const struct cln_config *c) {
     const struct cln_facts facts = cln_facts_of(device);
     const uint64_t x = cln_product(cln_product(work->group_size, work->groups), cln_product(work->rows, work->x_size));
-    return facts.ptx && cln_group_can_exchange(work, c) && loads_more_than_waits(work, c) && x >= facts.l2 / 2 &&
-           cln_product(wished_ahead(device, work, c), piece_bytes(work, c)) <= facts.l2 / 8 * 3;
+    return facts.ptx && !work->channels_last && cln_group_can_exchange(work, c) && loads_more_than_waits(work, c) &&
+           x >= facts.l2 / 2 && cln_product(wished_ahead(device, work, c), piece_bytes(work, c)) <= facts.l2 / 8 * 3;
 }

@@ -40,8 +40,7 @@ void cln_group_choose_pieces(const struct cln_choice *choice, uint64_t vec, stru
     const struct cln_workload *const work = choice->work;
     const bool automatic = is_free(c) && choice->facts.ptx;
     struct cln_config own = *c;
-    if (!work->channels_last || work->channel_sums || work->real_size != sizeof(cl_float) || work->y_measured ||
-        !(automatic || cln_exchanges(c)))
+    if (!work->channels_last || work->real_size != sizeof(cl_float) || work->y_measured || !(automatic || cln_exchanges(c)))
         return;
     own.vec = (uint32_t)cln_or_else(c->vec, vec);
     own.lanes = (uint32_t)cln_or_else(c->lanes, cln_smaller(choice->facts.most_lanes, LANES));

@@ -1,5 +1,5 @@
-/* Group norm with channels last whose work-groups exchange the moments of chunks of slices. See
- * cl/norm/group_norm_last_exchange.cl. */
+/* Group norm with channels last whose work-groups exchange the moments of chunks of slices, or in the backward their sums.
+ * See cl/norm/group_norm_last_exchange.cl and cl/norm/group_norm_last_backward_exchange.cl. */
 #ifndef CLN_GROUP_PIECES_H
 #define CLN_GROUP_PIECES_H
 

@@ -91,7 +91,7 @@ static clnorm_status choose(const clnorm_device_info *device, const struct cln_w
 
 /* The parts of the workspace. mean and rstd may be arguments instead. batches: the sums over batches of bundles. */
 struct workspace {
-    struct cln_binding tickets, parts, batches, slopes, mean, rstd;
+    struct cln_binding tickets, words, parts, batches, slopes, mean, rstd;
 };
 
 /* What every stage is made from. */
@@ -163,6 +163,11 @@ static struct cln_spec statistics_spec_of(const clnorm_plan *plan, const desc_ty
     return spec;
 }
 
+/* Of slices that work-groups exchange in chunks. */
+static uint64_t pieces_of(const struct problem *p) {
+    return cln_product(p->norm.rows, p->norm.groups / p->spec.span * p->spec.chunks);
+}
+
 static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     const uint64_t element = plan->work.real_size, count = p->norm.rows * p->norm.groups;
     const bool given = p->d->statistics_given;
@@ -174,7 +179,8 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     const uint64_t row_parts =
         cln_larger(cln_group_norm_row_parts(&p->spec), given ? 0 : cln_group_norm_row_parts(&p->statistics));
     if (p->spec.row_split)
-        status = cln_group_norm_tickets(&size, &w->tickets);
+        status = p->spec.span ? cln_group_norm_words(&size, &p->spec, pieces_of(p), &w->words)
+                              : cln_group_norm_tickets(&size, &w->tickets);
     if (!status && (p->by_chunks || p->sums || !given))
         status = cln_group_norm_parts(&size, (given ? p->bundles : p->norm.rows) * rows, row_parts, element, &w->parts);
     if (!status && p->batch)
@@ -205,18 +211,24 @@ static clnorm_status add_whole(clnorm_plan *plan, const struct problem *p) {
     return cln_group_norm_add(plan, &p->spec, p->spec.channel_lanes ? &held : &segments);
 }
 
-/* Adds the kernel over slices. Those of a work-group are of the samples of a bundle. */
+/* Adds the kernel over slices, where those of a work-group are of the samples of a bundle, or over chunks of slices, whose
+ * work-groups exchange sums. */
 static clnorm_status add_slices(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_LAST_BACKWARD_ARGS);
-    const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),
-                                             cln_bind("mean", p->workspace.mean),
-                                             cln_bind("rstd", p->workspace.rstd),
-                                             cln_bind("parts", p->workspace.parts),
-                                             {0}};
+    static const struct cln_parameter of_slices[] = CLN_PARAMETERS(GROUP_NORM_LAST_BACKWARD_ARGS);
+    static const struct cln_parameter of_pieces[] = CLN_PARAMETERS(GROUP_NORM_LAST_BACKWARD_EXCHANGE_ARGS);
+    const struct cln_argument statistics[] = {cln_bind("mean", p->workspace.mean),
+                                              cln_bind("rstd", p->workspace.rstd),
+                                              cln_bind("parts", p->workspace.parts),
+                                              {0}};
+    const struct cln_argument arguments[] = {
+        cln_integer("rows", p->norm.rows), statistics[0], statistics[1], statistics[2], {0}};
+    const uint64_t work = p->bundles * p->spec.segments * (p->norm.groups / p->spec.span);
     const struct cln_group_norm_kernel slices = {&cln_source_group_norm_last_backward, "group_norm_last_backward",
-                                                 parameters, arguments,
-                                                 p->bundles * p->spec.segments * (p->norm.groups / p->spec.span)};
-    return cln_group_norm_add(plan, &p->spec, &slices);
+                                                 of_slices, arguments, work};
+    const struct cln_group_norm_kernel pieces = {&cln_source_group_norm_last_backward_exchange,
+                                                 "group_norm_last_backward_exchange", of_pieces, statistics, pieces_of(p)};
+    return p->spec.row_split ? cln_group_norm_add_pieces(plan, &p->spec, &pieces, p->workspace.words)
+                             : cln_group_norm_add(plan, &p->spec, &slices);
 }
 
 static clnorm_status add_sums(clnorm_plan *plan, const struct problem *p) {

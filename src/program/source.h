@@ -31,6 +31,7 @@ extern const struct cln_source cln_source_group_norm_backward_held;
 extern const struct cln_source cln_source_group_norm_backward_parts;
 extern const struct cln_source cln_source_group_norm_last;
 extern const struct cln_source cln_source_group_norm_last_backward;
+extern const struct cln_source cln_source_group_norm_last_backward_exchange;
 extern const struct cln_source cln_source_group_norm_last_exchange;
 extern const struct cln_source cln_source_group_norm_backward_exchange;
 extern const struct cln_source cln_source_group_norm_exchange;
