@@ -141,12 +141,15 @@ static void work_that_is_refused(void **state) {
     static const struct {
         const char *config, *detail;
         int dtype;
+        uint64_t groups;
     } refused[] = {
-        {"vec=4,lanes=16,chunks=1,row_split=no_wait", "row_split is no_wait: expected two_passes", F32},
-        {"vec=4,lanes=16,chunks=8,row_split=no_wait", "row_split is no_wait: expected two_passes", F32},
-        {"vec=4,lanes=16,chunks=16,segments=2,row_split=no_wait", "row_split is no_wait: expected two_passes", F32},
-        {"vec=4,lanes=16,chunks=16,iterations=2,row_split=no_wait", "iterations is 2: expected 1", F32},
-        {"vec=4,lanes=16,chunks=16,row_split=no_wait", "row_split is no_wait: expected two_passes", CLNORM_F64},
+        {"vec=4,lanes=16,chunks=1,row_split=no_wait", "row_split is no_wait: expected two_passes", F32, 2},
+        {"vec=4,lanes=16,chunks=8,isa=portable,row_split=no_wait", "row_split is no_wait: expected two_passes", F32, 2},
+        {"vec=4,lanes=16,chunks=16,segments=2,row_split=no_wait", "row_split is no_wait: expected two_passes", F32, 2},
+        {"vec=4,lanes=16,chunks=16,iterations=2,row_split=no_wait", "iterations is 2: expected 1", F32, 2},
+        {"vec=4,lanes=16,chunks=16,row_split=no_wait", "row_split is no_wait: expected two_passes", CLNORM_F64, 2},
+        {"vec=1,lanes=32,chunks=16,row_split=no_wait", "row_split is no_wait: expected two_passes", F32,
+         64}, /* few lanes */
     };
     const struct fixture *const fixture = *state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -156,7 +159,7 @@ static void work_that_is_refused(void **state) {
             continue;
         desc.rows = 2;
         desc.cols = 64;
-        desc.groups = 2;
+        desc.groups = refused[i].groups;
         desc.spatial = 64;
         desc.layout = CLNORM_LAYOUT_LAST;
         desc.x.dtype = desc.dy.dtype = desc.dx.dtype = (clnorm_dtype)refused[i].dtype;

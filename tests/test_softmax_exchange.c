@@ -152,6 +152,22 @@ static void impossible_configs_are_refused(void **state) {
         }
 }
 
+/* Of a row with so many chunks that a work-group has no local memory for all of their totals. */
+static void totals_fit_local_memory(void **state) {
+    static const struct cln_config forced = {
+        .vec = 4, .lanes = 128, .chunks = 40000, .keep = CLN_KEEP_REGISTERS, .row_split = CLN_ROW_SPLIT_NO_WAIT};
+    const clnorm_device_info info = made_up_device(MADE_UP_H200);
+    clnorm_softmax_backward_desc desc = CLNORM_SOFTMAX_BACKWARD_DESC_INIT;
+    struct cln_config config;
+    (void)state;
+    desc.rows = 4;
+    desc.cols = 1 << 20;
+    desc.y.dtype = desc.dy.dtype = desc.dx.dtype = CLNORM_F32;
+    const struct cln_workload work = cln_softmax_backward.workload(&cln_softmax_backward, &desc);
+    assert_int_equal(cln_config_choose(&info, &work, &forced, &config), CLNORM_INVALID_VALUE);
+    assert_non_null(strstr(clnorm_error_detail(), "chunks is 40000: expected fewer"));
+}
+
 static struct cln_config chosen(size_t device, uint64_t rows, uint64_t cols, clnorm_dtype dtype) {
     const clnorm_device_info info = made_up_device(device);
     clnorm_softmax_backward_desc desc = CLNORM_SOFTMAX_BACKWARD_DESC_INIT;
@@ -186,9 +202,8 @@ static void wide_rows_are_exchanged(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_are_those_of_any_way),
-        cmocka_unit_test(special_inputs),
-        cmocka_unit_test(impossible_configs_are_refused),
+        cmocka_unit_test(bits_are_those_of_any_way),      cmocka_unit_test(special_inputs),
+        cmocka_unit_test(impossible_configs_are_refused), cmocka_unit_test(totals_fit_local_memory),
         cmocka_unit_test(wide_rows_are_exchanged),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -4,7 +4,7 @@
  *
  * Pieces are drawn in the order of rows, and posted before their work-group waits. Nevertheless no work-group waits
  * without bound: after some looks it posts the numbers of all pieces of the row itself. It loads one after the other in
- * place of its own and runs the same code, so that the bits are the same.
+ * place of its own, and the code that posts them is the same, for the same bits.
  *
  * The including file defines
  *
@@ -14,7 +14,8 @@
  *     NUMBERS                          of a piece
  *     load_piece(call, index, active, held)
  *     post_piece(call, index, active, held, shared, messages)
- *                                      posts the numbers of a held piece, if it is active, as messages [NUMBERS]
+ *                                      posts the numbers of a held piece, if it is active, as messages [NUMBERS]; called
+ *                                      once after each load, since it may leave in held what write_piece needs
  *     write_piece(call, index, active, held, shared, received)
  *                                      writes an active piece; received: the messages of its row, [CHUNKS, NUMBERS]
  *
@@ -105,7 +106,7 @@ static inline const volatile global uint *messages_of_row(const struct call *cal
     return messages_of(exchange, is_written(call, piece) ? piece->index - piece->index % CHUNKS : 0);
 }
 
-/* Writes a piece, as soon as the numbers of its row are there. Meanwhile it draws the next one. */
+/* Writes a piece, as soon as the numbers of its row are there. Meanwhile it draws the next one, whose ticket it returns. */
 INLINED uint finish(const struct call *call, const struct exchange *exchange, struct shared *shared, const uint early,
                     struct piece *piece) {
     const bool writes = is_written(call, piece);
@@ -131,8 +132,8 @@ INLINED void load_drawn(const struct call *call, const struct exchange *exchange
     load_piece(call, active ? piece->index : 0, active, &piece->held);
 }
 
-/* Posts the numbers of a piece, finishes the one before, and loads the next in its place. What others posted is on its way
- * meanwhile. */
+/* Posts the numbers of a piece, finishes the one before, and loads the next in its place. It loads the first message before
+ * it computes the numbers, to hide the time of that load. */
 INLINED void take_step(const struct call *call, const struct exchange *exchange, struct shared *shared, struct piece *piece,
                        struct piece *before) {
     const bool active = piece->index < call->work;

@@ -23,7 +23,7 @@ struct shared {
 /* The place of this work-item in a piece. */
 static inline struct place place_of_piece(const ulong index, const bool active) {
     const ulong slice = index / CHUNKS, chunk = index % CHUNKS;
-    struct place place = place_of(slice / SLICES, slice % SLICES, active);
+    struct place place = place_of(slice / SLICES, slice % SLICES, true);
     place.active = place.active && active;
     place.first = chunk_begin(chunk);
     place.positions = chunk_count(chunk);
@@ -39,9 +39,12 @@ INLINED void load_piece(const struct call *call, const ulong index, const bool a
 static inline void put_sums(const struct call *call, const struct place *place, const ulong chunk,
                             const struct board *board) {
 #if HAS_SUMS
-    for (uint i = place->lane; i < SLICE_CHANNELS; i += LANES)
-        put_part(call->parts, part_of(place->sample, place->channel + i, chunk), board->lanes[i],
-                 board->lanes[STEP * SLICE_CHANNELS + i]);
+    for (uint first = 0; first < SLICE_CHANNELS; first += LANES) {
+        const uint i = first + place->lane;
+        if (i < SLICE_CHANNELS)
+            put_part(call->parts, part_of(place->sample, place->channel + i, chunk), board->lanes[i],
+                     board->lanes[STEP * SLICE_CHANNELS + i]);
+    }
 #endif
     (void)call, (void)place, (void)chunk, (void)board;
 }
@@ -58,20 +61,21 @@ INLINED void post_piece(const struct call *call, const ulong index, const bool a
     if (!active)
         return;
     put_sums(call, &place, index % CHUNKS, shared->board);
-    for (uint i = place.lane; i < NUMBERS; i += LANES)
-        messages[i] = AS_MESSAGE(sum_of_group(shared->board, i));
+    if (place.lane < NUMBERS)
+        messages[place.lane] = AS_MESSAGE(sum_of_group(shared->board, place.lane));
 }
 
 /* Computes the slopes of the piece's groups. */
 INLINED void take_slopes(const struct call *call, const struct place *place, const struct shared *shared,
                          const local uint *received) {
     const real scale = scale_of(call, place, min(place->lane, NUMBERS - 1u));
-    if (place->lane < SHARES * NUMBERS) {
-        real share = 0;
-        for (uint i = place->lane; i < CHUNKS * NUMBERS; i += SHARES * NUMBERS)
-            share += AS_SUM(received[i]);
-        shared->shares[place->lane] = share;
+    real share = 0;
+    for (uint first = 0; first < CHUNKS * NUMBERS; first += SHARES * NUMBERS) { /* as many rounds for every work-item */
+        const uint i = first + place->lane;
+        share += place->lane < SHARES * NUMBERS && i < CHUNKS * NUMBERS ? AS_SUM(received[i]) : 0;
     }
+    if (place->lane < SHARES * NUMBERS)
+        shared->shares[place->lane] = share;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (place->lane < NUMBERS) {
         real sum = 0;
@@ -88,7 +92,7 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     const struct channels channels = channels_of(call, &place);
     take_slopes(call, &place, shared, received);
     write_slice(call, &place, &channels, held, shared->board);
-    barrier(CLK_LOCAL_MEM_FENCE); /* before the next piece's sums */
+    barrier(CLK_LOCAL_MEM_FENCE); /* as in group_norm_last_exchange.cl */
 }
 
 #include "common/exchange.h"

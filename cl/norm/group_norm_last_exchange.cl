@@ -114,7 +114,7 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     barrier(CLK_LOCAL_MEM_FENCE);
     struct output output = OUTPUT_OF(call, place.sample);
     write_slice(call, &place, held->s, shared->board, &output);
-    barrier(CLK_LOCAL_MEM_FENCE); /* before the next piece's statistics */
+    barrier(CLK_LOCAL_MEM_FENCE); /* without it PoCL 3.1 computes NaNs where lanes are idle */
 }
 
 #include "common/exchange.h"

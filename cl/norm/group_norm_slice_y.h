@@ -159,7 +159,7 @@ INLINED void take_statistics(const struct call *call, const struct place *place,
     sum_groups(place, squares_of_held(call, place, held, mean), board);
 }
 
-/* Turns totals into rstd, and writes the requested statistics if this segment does. A barrier follows. */
+/* Turns totals into rstd, and writes the requested statistics if this segment does. The caller has a barrier behind it. */
 INLINED void put_statistics(const struct call *call, const struct place *place, const bool puts,
                             const struct board *board) {
     if (place->lane < SPAN) {

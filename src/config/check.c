@@ -124,7 +124,7 @@ clnorm_status cln_check_vec(const clnorm_device_info *device, const struct cln_w
 static clnorm_status check_exchange(const clnorm_device_info *device, const struct cln_workload *work,
                                     const struct cln_config *c) {
     enum { MOST_PIECES = 1 << 30 }; /* they have 32-bit numbers */
-    enum { BOARD = 2, TOTALS = 2 }; /* words of a work-group, and of a piece at most */
+    enum { BOARD = 2, TOTALS = 2 }; /* words of a work-group, and for each chunk at most */
     if (c->chunks < 2 || work->real_size != sizeof(cl_float) || cln_product(work->rows, c->chunks) > MOST_PIECES)
         return cln_config_refuse("row_split", c->row_split,
                                  "two_passes, unless there are 2 or more chunks of a row, 2^30 at most of all rows, and "

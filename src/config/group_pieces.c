@@ -36,7 +36,7 @@ static uint64_t chunks_of(uint64_t spatial, uint64_t positions) {
 }
 
 void cln_group_choose_pieces(const struct cln_choice *choice, uint64_t vec, struct cln_config *c) {
-    enum { LANES = 128 }; /* with more, compilers use so many registers that a compute unit has a single work-group */
+    enum { LANES = 128 }; /* with more, a compiler may use so many registers that a compute unit has a single work-group */
     const struct cln_workload *const work = choice->work;
     const bool automatic = is_free(c) && choice->facts.ptx;
     struct cln_config own = *c;

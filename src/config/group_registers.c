@@ -63,7 +63,8 @@ uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_c
     enum { BYTES = 32 << 10, MOST_BYTES = 256, MOST = 64 }; /* of a piece's inputs; of those of a lane; elements */
     enum { PORTABLE = 64 };                                 /* bytes of a lane */
     const uint64_t span = cln_slice_span(work, c->vec), vectors = span * work->channels_of_group / c->vec;
-    if (!span || vectors > c->lanes || span > c->lanes || c->segments > 1)
+    const uint64_t sums = work->channel_sums ? 2 * span : span; /* that lanes of their own add up */
+    if (!span || vectors > c->lanes || sums > c->lanes || c->segments > 1)
         return 0;
     const uint64_t bytes = c->isa == CLN_ISA_PTX ? cln_smaller(BYTES / c->lanes, MOST_BYTES) : PORTABLE;
     return cln_smaller(bytes / work->held_size, MOST) / c->vec * (c->lanes / vectors);
