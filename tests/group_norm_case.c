@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -126,6 +127,22 @@ bool group_case_in_place(const struct fixture *fixture, size_t i, const char *he
                              .input = INPUT_NORMAL,
                              .config = own[i / 2].config};
     return group_case_takes(fixture, c, layout, i);
+}
+
+struct group_case group_case_with_row_split(const struct group_case *c, const char *row_split, char *config, size_t size) {
+    struct group_case own = *c;
+    (void)snprintf(config, size, "%s,row_split=%s", c->config, row_split);
+    own.config = config;
+    return own;
+}
+
+bool group_samples_equal(const struct group_case *c, const struct tensor *a, const struct tensor *b) {
+    const size_t element = clnorm_dtype_size(a->dtype), bytes = (size_t)(c->cols * c->spatial) * element;
+    const size_t stride = bytes + (size_t)c->gap * element;
+    bool equal = true;
+    for (size_t i = 0; i < c->rows && equal && a->dtype; i++)
+        equal = memcmp((char *)tensor_elements(a) + i * stride, (char *)tensor_elements(b) + i * stride, bytes) == 0;
+    return equal;
 }
 
 void group_case_fail(const struct fixture *fixture, const struct group_case *c, size_t i) {

@@ -61,6 +61,12 @@ bool group_case_takes_gradient(const struct fixture *fixture, struct group_case 
 enum { GROUP_CASES_IN_PLACE = 14 };
 bool group_case_in_place(const struct fixture *fixture, size_t i, const char *held, struct group_case *c);
 
+/* A case whose config also names a row split. config: keeps its text, of size bytes. */
+struct group_case group_case_with_row_split(const struct group_case *c, const char *row_split, char *config, size_t size);
+
+/* Whether the samples of a case have the same bits in two tensors, which may have more. */
+bool group_samples_equal(const struct group_case *c, const struct tensor *a, const struct tensor *b);
+
 /* Ends the test with a message that names the case. */
 void group_case_fail(const struct fixture *fixture, const struct group_case *c, size_t i);
 

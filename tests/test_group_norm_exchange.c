@@ -47,33 +47,10 @@ static const struct exchange_case gradients[] = {
     {{4, 6, 205, 3, FIRST, F16, F32, F32, 0, 0, SPIKES, 1, 0, "vec=1,lanes=8,segments=4,chunks=4"}, {0}},
 };
 
-/* A case whose config names a row split. */
-static struct group_case with_row_split(const struct group_case *c, const char *row_split, char *config, size_t size) {
-    struct group_case own = *c;
-    (void)snprintf(config, size, "%s,row_split=%s", c->config, row_split);
-    own.config = config;
-    return own;
-}
-
-/* Whether two tensors of so many samples, with gaps between them, have the same bits. */
-static bool are_equal(const struct tensor *a, const struct tensor *b, uint64_t samples, uint64_t elements, uint64_t gap) {
-    const size_t element = clnorm_dtype_size(a->dtype);
-    bool equal = true;
-    for (size_t i = 0; i < samples && equal && a->dtype; i++) {
-        const size_t at = i * (size_t)(elements + gap) * element;
-        equal = memcmp((char *)tensor_elements(a) + at, (char *)tensor_elements(b) + at, (size_t)elements * element) == 0;
-    }
-    return equal;
-}
-
-/* The same of the tensors of two runs of a case: those with the gaps of x, and those of sums or statistics. */
-static bool have_equal_samples(const struct group_case *c, const struct tensor *a, const struct tensor *b) {
-    return are_equal(a, b, c->rows, c->cols * c->spatial, c->gap);
-}
-
 static bool have_equal_statistics(const struct group_case *c, const struct group_run *a, const struct group_run *b) {
-    return are_equal(&a->mean, &b->mean, 1, c->rows * c->groups, 0) &&
-           are_equal(&a->rstd, &b->rstd, 1, c->rows * c->groups, 0);
+    const size_t bytes = (size_t)(c->rows * c->groups) * clnorm_dtype_size(a->mean.dtype);
+    return memcmp(tensor_elements(&a->mean), tensor_elements(&b->mean), bytes) == 0 &&
+           memcmp(tensor_elements(&a->rstd), tensor_elements(&b->rstd), bytes) == 0;
 }
 
 static void assert_has_kernel(clnorm_plan *plan, const char *name) {
@@ -89,16 +66,16 @@ static void assert_has_kernel(clnorm_plan *plan, const char *name) {
 static void compare_forward(const struct fixture *fixture, size_t i, const char *row_split, bool in_place) {
     char config[2][128];
     const struct exchange_case own = forwards[i];
-    const struct group_case two = with_row_split(&own.c, "two_passes", config[0], sizeof config[0]);
-    const struct group_case one = with_row_split(&own.c, row_split, config[1], sizeof config[1]);
+    const struct group_case two = group_case_with_row_split(&own.c, "two_passes", config[0], sizeof config[0]);
+    const struct group_case one = group_case_with_row_split(&own.c, row_split, config[1], sizeof config[1]);
     struct group_run expected = group_run_make_more(&two, &own.more), run = group_run_make_more(&one, &own.more);
     const clnorm_group_norm_desc desc = group_forward_desc(&run);
     clnorm_plan *plan = NULL;
     assert_int_equal(clnorm_group_norm_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
     assert_has_kernel(plan, "group_norm_exchange");
     if (!group_forward_execute(fixture, &expected, false) || !group_forward_execute(fixture, &run, in_place) ||
-        !group_forward_is_right(&expected) || !have_equal_samples(&one, in_place ? &run.x : &run.y, &expected.y) ||
-        !have_equal_samples(&one, &run.residual_out, &expected.residual_out) ||
+        !group_forward_is_right(&expected) || !group_samples_equal(&one, in_place ? &run.x : &run.y, &expected.y) ||
+        !group_samples_equal(&one, &run.residual_out, &expected.residual_out) ||
         !have_equal_statistics(&one, &run, &expected))
         group_case_fail(fixture, &one, i);
     group_run_free(&run);
@@ -110,9 +87,9 @@ static bool is_equal_in_place(const struct fixture *fixture, const struct group_
     struct group_run apart = group_run_make_more(run->c, &run->more);
     group_statistics_fill(&apart);
     const bool equal = group_backward_execute(fixture, &apart, given, false) &&
-                       have_equal_samples(run->c, &run->dy, &apart.dx) && tensor_equals(&run->dweight, &apart.dweight) &&
+                       group_samples_equal(run->c, &run->dy, &apart.dx) && tensor_equals(&run->dweight, &apart.dweight) &&
                        tensor_equals(&run->dbias, &apart.dbias) &&
-                       (!run->dresidual.dtype || have_equal_samples(run->c, &run->dresidual_out, &apart.dresidual));
+                       (!run->dresidual.dtype || group_samples_equal(run->c, &run->dresidual_out, &apart.dresidual));
     group_run_free(&apart);
     return equal;
 }
@@ -122,8 +99,8 @@ static void compare_backward(const struct fixture *fixture, size_t i, const char
     char config[2][128];
     const bool given = i % 2;
     const struct exchange_case own = gradients[i];
-    const struct group_case two = with_row_split(&own.c, "two_passes", config[0], sizeof config[0]);
-    const struct group_case one = with_row_split(&own.c, row_split, config[1], sizeof config[1]);
+    const struct group_case two = group_case_with_row_split(&own.c, "two_passes", config[0], sizeof config[0]);
+    const struct group_case one = group_case_with_row_split(&own.c, row_split, config[1], sizeof config[1]);
     struct group_run expected = group_run_make_more(&two, &own.more), run = group_run_make_more(&one, &own.more);
     const clnorm_group_norm_backward_desc desc = group_backward_desc(&run, given);
     clnorm_plan *plan = NULL;
@@ -133,7 +110,7 @@ static void compare_backward(const struct fixture *fixture, size_t i, const char
     group_statistics_fill(&run);
     if (!group_backward_execute(fixture, &expected, given, false) ||
         !group_backward_execute(fixture, &run, given, in_place) ||
-        !have_equal_samples(&one, in_place ? &run.dy : &run.dx, &expected.dx) ||
+        !group_samples_equal(&one, in_place ? &run.dy : &run.dx, &expected.dx) ||
         !(in_place ? is_equal_in_place(fixture, &run, given) : group_backward_is_right(&run, given)))
         group_case_fail(fixture, &one, i);
     group_run_free(&run);

@@ -41,14 +41,6 @@ static const struct pieces_case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* A case with a row split. */
-static struct group_case case_of(size_t i, const char *row_split, char *config, size_t size) {
-    struct group_case c = cases[i].c;
-    (void)snprintf(config, size, "%s,row_split=%s", c.config, row_split);
-    c.config = config;
-    return c;
-}
-
 /* Whether a device takes a config: some lack vectors at such strides, several lanes, or the wait. */
 static bool is_taken(const struct fixture *fixture, const struct group_case *c, const struct group_more *more) {
     struct group_run run = group_run_make_more(c, more);
@@ -67,26 +59,14 @@ static bool is_taken(const struct fixture *fixture, const struct group_case *c, 
     return !status;
 }
 
-static size_t sample_bytes(const struct group_case *c, const struct tensor *tensor) {
-    return (size_t)(c->cols * c->spatial + c->gap) * clnorm_dtype_size(tensor->dtype);
-}
-
-/* Compares the samples of two runs, of which the first one may have fewer. */
-static void assert_same_samples(const struct group_case *c, const struct tensor *a, const struct tensor *b) {
-    for (size_t i = 0; i < c->rows && a->dtype; i++)
-        assert_memory_equal((char *)tensor_elements(a) + i * sample_bytes(c, a),
-                            (char *)tensor_elements(b) + i * sample_bytes(c, b),
-                            sample_bytes(c, a) - (size_t)c->gap * clnorm_dtype_size(a->dtype));
-}
-
 /* A run of a case has the outputs of another one, which are right. */
 static void compare(const struct fixture *fixture, const struct group_run *expected, const struct group_case *c,
                     const struct group_more *more, bool in_place) {
     struct group_run run = group_run_make_more(c, more);
     if (!group_forward_execute(fixture, &run, in_place))
         group_case_fail(fixture, c, 0);
-    assert_same_samples(c, in_place ? &run.x : &run.y, &expected->y);
-    assert_same_samples(c, &run.residual_out, &expected->residual_out);
+    assert_true(group_samples_equal(c, in_place ? &run.x : &run.y, &expected->y));
+    assert_true(group_samples_equal(c, &run.residual_out, &expected->residual_out));
     assert_memory_equal(tensor_elements(&run.mean), tensor_elements(&expected->mean), c->rows * c->groups * sizeof(float));
     assert_memory_equal(tensor_elements(&run.rstd), tensor_elements(&expected->rstd), c->rows * c->groups * sizeof(float));
     group_run_free(&run);
@@ -106,8 +86,8 @@ static bool waits(const struct fixture *fixture, const struct group_case *c, con
 static bool bits_are_those_of_any_way(const struct fixture *fixture, size_t i) {
     char config[2][128];
     const struct group_more *const more = &cases[i].more;
-    const struct group_case alone = case_of(i, "no_wait", config[0], sizeof config[0]);
-    struct group_case other = case_of(i, "exchange", config[1], sizeof config[1]);
+    const struct group_case alone = group_case_with_row_split(&cases[i].c, "no_wait", config[0], sizeof config[0]);
+    struct group_case other = group_case_with_row_split(&cases[i].c, "exchange", config[1], sizeof config[1]);
     if (!is_taken(fixture, &alone, more))
         return false;
     if (!waits(fixture, &other, more))

@@ -41,14 +41,6 @@ static const struct pieces_case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* A case with a row split. */
-static struct group_case case_of(size_t i, const char *row_split, char *config, size_t size) {
-    struct group_case c = cases[i].c;
-    (void)snprintf(config, size, "%s,row_split=%s", c.config, row_split);
-    c.config = config;
-    return c;
-}
-
 static struct group_run run_of(const struct group_case *c, const struct group_more *more, bool given) {
     struct group_run run = group_run_make_more(c, more);
     if (given)
@@ -80,22 +72,14 @@ static bool is_taken(const struct fixture *fixture, const struct group_case *c, 
     return !status;
 }
 
-/* Compares the samples of two runs, of which the first one may have fewer. */
-static void assert_same_samples(const struct group_case *c, const struct tensor *a, const struct tensor *b) {
-    const size_t size = (size_t)(c->cols * c->spatial) * clnorm_dtype_size(a->dtype);
-    const size_t stride = size + (size_t)c->gap * clnorm_dtype_size(a->dtype);
-    for (size_t i = 0; i < c->rows && a->dtype; i++)
-        assert_memory_equal((char *)tensor_elements(a) + i * stride, (char *)tensor_elements(b) + i * stride, size);
-}
-
 /* A run of a case has the gradients of another one, which are right. */
 static void compare(const struct fixture *fixture, const struct group_run *expected, const struct group_case *c, bool given,
                     bool in_place) {
     struct group_run run = run_of(c, &expected->more, given);
     if (!group_backward_execute(fixture, &run, given, in_place))
         group_case_fail(fixture, c, 0);
-    assert_same_samples(c, in_place ? &run.dy : &run.dx, &expected->dx);
-    assert_same_samples(c, &run.dresidual, &expected->dresidual);
+    assert_true(group_samples_equal(c, in_place ? &run.dy : &run.dx, &expected->dx));
+    assert_true(group_samples_equal(c, &run.dresidual, &expected->dresidual));
     assert_true(c->rows < expected->c->rows ||
                 (tensor_equals(&run.dweight, &expected->dweight) && tensor_equals(&run.dbias, &expected->dbias)));
     group_run_free(&run);
@@ -106,8 +90,8 @@ static void compare(const struct fixture *fixture, const struct group_run *expec
 static bool bits_are_those_of_any_way(const struct fixture *fixture, size_t i) {
     char config[2][128];
     const bool given = i % 2 == 0, has_residual = cases[i].more.dresidual_out;
-    const struct group_case alone = case_of(i, "no_wait", config[0], sizeof config[0]);
-    struct group_case other = case_of(i, "exchange", config[1], sizeof config[1]);
+    const struct group_case alone = group_case_with_row_split(&cases[i].c, "no_wait", config[0], sizeof config[0]);
+    struct group_case other = group_case_with_row_split(&cases[i].c, "exchange", config[1], sizeof config[1]);
     if (!is_taken(fixture, &alone, &cases[i].more, given))
         return false;
     const bool waits = is_taken(fixture, &other, &cases[i].more, given);

@@ -99,24 +99,28 @@ static inline bool is_written(const struct call *call, const struct piece *piece
     return piece->index < call->work && !only_posts();
 }
 
-/* Of the row of a piece that is written, or else of the first row: no barrier is in a branch, since PoCL builds every path
- * after it, so that they are received, and nothing is written. */
-static inline const volatile global uint *messages_of_row(const struct call *call, const struct exchange *exchange,
-                                                          const struct piece *piece) {
-    return messages_of(exchange, is_written(call, piece) ? piece->index - piece->index % CHUNKS : 0);
+/* The index of a piece that is written, or else of the first one: no barrier is in a branch, since PoCL builds every path
+ * after it, so that its row's messages are received, and nothing is written. */
+static inline ulong written_index(const struct call *call, const struct piece *piece) {
+    return is_written(call, piece) ? piece->index : 0;
+}
+
+static inline const volatile global uint *messages_of_row(const struct exchange *exchange, const ulong index) {
+    return messages_of(exchange, index - index % CHUNKS);
 }
 
 /* Writes a piece, as soon as the numbers of its row are there. Meanwhile it draws the next one, whose ticket it returns. */
 INLINED uint finish(const struct call *call, const struct exchange *exchange, struct shared *shared, const uint early,
                     struct piece *piece) {
     const bool writes = is_written(call, piece);
+    const ulong index = written_index(call, piece);
     const uint looks = writes ? exchange->looks : 0;
-    if (!receive(messages_of_row(call, exchange, piece), early, exchange->received, looks) && writes)
+    if (!receive(messages_of_row(exchange, index), early, exchange->received, looks) && writes)
         *exchange->missing = 1;
     barrier(CLK_LOCAL_MEM_FENCE);
-    post_missing(call, exchange, writes ? piece->index : 0, shared, &piece->held);
+    post_missing(call, exchange, index, shared, &piece->held);
     const uint ticket = draw(exchange);
-    write_piece(call, writes ? piece->index : 0, writes, &piece->held, shared, exchange->received);
+    write_piece(call, index, writes, &piece->held, shared, exchange->received);
     return ticket;
 }
 
@@ -138,7 +142,7 @@ INLINED void take_step(const struct call *call, const struct exchange *exchange,
                        struct piece *before) {
     const bool active = piece->index < call->work;
     const ulong index = active ? piece->index : 0;
-    const uint early = look_early(exchange, messages_of_row(call, exchange, before));
+    const uint early = look_early(exchange, messages_of_row(exchange, written_index(call, before)));
     post_piece(call, index, active, &piece->held, shared, messages_of(exchange, index));
     const uint ticket = finish(call, exchange, shared, early, before);
     load_drawn(call, exchange, ticket, before);

@@ -20,16 +20,6 @@ struct shared {
 #define NUMBERS (2 * SPAN)                                           /* [2, SPAN]: a group's sums, times its weights */
 #define SHARES (CHUNKS * NUMBERS < LANES ? CHUNKS : LANES / NUMBERS) /* of the sum over chunks */
 
-/* The place of this work-item in a piece. */
-static inline struct place place_of_piece(const ulong index, const bool active) {
-    const ulong slice = index / CHUNKS, chunk = index % CHUNKS;
-    struct place place = place_of(slice / SLICES, slice % SLICES, true);
-    place.active = place.active && active;
-    place.first = chunk_begin(chunk);
-    place.positions = chunk_count(chunk);
-    return place;
-}
-
 INLINED void load_piece(const struct call *call, const ulong index, const bool active, struct held *held) {
     const struct place place = place_of_piece(index, active);
     load_slice(call, &place, held);

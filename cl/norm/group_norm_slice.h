@@ -46,6 +46,16 @@ static inline struct place place_of(const ulong sample, const ulong slice, const
     return place;
 }
 
+/* The same in a chunk of a slice. index: of the chunk among those of all slices. */
+static inline struct place place_of_piece(const ulong index, const bool active) {
+    const ulong slice = index / CHUNKS, chunk = index % CHUNKS;
+    struct place place = place_of(slice / SLICES, slice % SLICES, true);
+    place.active = place.active && active;
+    place.first = chunk_begin(chunk);
+    place.positions = chunk_count(chunk);
+    return place;
+}
+
 /* Whether this lane has a k-th vector. Compilers know it of most. */
 #define HOLDS(k) (place->active && (((k) + 1) * STEP <= LEAST_POSITIONS || place->phase + (k)*STEP < place->positions))
 

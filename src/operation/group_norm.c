@@ -220,7 +220,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     p.spec.merges = cln_group_merges(work, &plan->config);
     p.spec.row_split = cln_exchanges(&plan->config) ? plan->config.row_split : 0;
     p.apply = by_chunks && !p.spec.merges ? cln_group_norm_without_parts(&p.norm, &p.spec) : p.spec;
-    p.pieces = cln_product(d->rows, d->groups / cln_larger(p.spec.span, 1) * (p.spec.span ? p.spec.chunks : 1));
+    p.pieces = cln_group_norm_pieces(&norm, &p.spec);
     clnorm_status status = lay_out(plan, &p, by_chunks);
     if (!status && p.spec.row_split)
         return add_exchange(plan, &p);

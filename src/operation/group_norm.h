@@ -69,6 +69,9 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
 /* The pieces of work of the kernels over chunks. */
 uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec);
 
+/* The pieces of work of the other kernels: segments, slices or chunks of slices. */
+uint64_t cln_group_norm_pieces(const struct cln_group_norm *norm, const struct cln_spec *spec);
+
 /* The spec of a kernel over chunks that reads no parts. Its chunks are so small that there are some for the whole device.
  */
 struct cln_spec cln_group_norm_without_parts(const struct cln_group_norm *norm, const struct cln_spec *spec);

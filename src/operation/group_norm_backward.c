@@ -163,11 +163,6 @@ static struct cln_spec statistics_spec_of(const clnorm_plan *plan, const desc_ty
     return spec;
 }
 
-/* Of slices that work-groups exchange in chunks. */
-static uint64_t pieces_of(const struct problem *p) {
-    return cln_product(p->norm.rows, p->norm.groups / p->spec.span * p->spec.chunks);
-}
-
 static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     const uint64_t element = plan->work.real_size, count = p->norm.rows * p->norm.groups;
     const bool given = p->d->statistics_given;
@@ -179,7 +174,7 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     const uint64_t row_parts =
         cln_larger(cln_group_norm_row_parts(&p->spec), given ? 0 : cln_group_norm_row_parts(&p->statistics));
     if (p->spec.row_split)
-        status = p->spec.span ? cln_group_norm_words(&size, &p->spec, pieces_of(p), &w->words)
+        status = p->spec.span ? cln_group_norm_words(&size, &p->spec, cln_group_norm_pieces(&p->norm, &p->spec), &w->words)
                               : cln_group_norm_tickets(&size, &w->tickets);
     if (!status && (p->by_chunks || p->sums || !given))
         status = cln_group_norm_parts(&size, (given ? p->bundles : p->norm.rows) * rows, row_parts, element, &w->parts);
@@ -226,7 +221,8 @@ static clnorm_status add_slices(clnorm_plan *plan, const struct problem *p) {
     const struct cln_group_norm_kernel slices = {&cln_source_group_norm_last_backward, "group_norm_last_backward",
                                                  of_slices, arguments, work};
     const struct cln_group_norm_kernel pieces = {&cln_source_group_norm_last_backward_exchange,
-                                                 "group_norm_last_backward_exchange", of_pieces, statistics, pieces_of(p)};
+                                                 "group_norm_last_backward_exchange", of_pieces, statistics,
+                                                 cln_group_norm_pieces(&p->norm, &p->spec)};
     return p->spec.row_split ? cln_group_norm_add_pieces(plan, &p->spec, &pieces, p->workspace.words)
                              : cln_group_norm_add(plan, &p->spec, &slices);
 }

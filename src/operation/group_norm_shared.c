@@ -203,6 +203,11 @@ uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cl
     return norm->rows * spec->chunks * (norm->layout == CLNORM_LAYOUT_LAST ? blocks : norm->cols);
 }
 
+uint64_t cln_group_norm_pieces(const struct cln_group_norm *norm, const struct cln_spec *spec) {
+    const uint64_t of_sample = spec->span ? cln_product(norm->groups / spec->span, spec->chunks) : norm->groups;
+    return cln_product(norm->rows, of_sample);
+}
+
 struct cln_spec cln_group_norm_without_parts(const struct cln_group_norm *norm, const struct cln_spec *spec) {
     enum { VECTORS = 32 }; /* of a lane, at most */
     struct cln_spec own = *spec;
