@@ -35,6 +35,22 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             strict group_norm_exchange CL1.2 nvptx64 -all $exchange X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
                 REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 ACTIVATION=ACTIVATION_SILU
             later group_norm_exchange $exchange REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=f16
+            pieces="$group VEC=$vec ROW_SPLIT=$row_split CHUNKS=7 SEGMENTS=1 LANES=64"
+            strict group_norm_pieces CL1.2 spir64 -all $pieces X_DTYPE=bf16 Y_DTYPE=f8e4m3 SCALING=SCALING_ROW \
+                RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f16 WEIGHT_DTYPE=none
+            strict group_norm_pieces CL1.2 spir64 -all $pieces ELEMENT_ALIGNED=1 X_DTYPE=f16 Y_DTYPE=f32
+            strict group_norm_pieces CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
+                REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 ACTIVATION=ACTIVATION_SILU
+            later group_norm_pieces $pieces REDUCE=REDUCE_SUBGROUP X_DTYPE=f16 Y_DTYPE=f16
+            pieces="LAYOUT=$layout CHANNELS=24 SPATIAL=48 GROUPS=4 GROUP_SIZE=288 VEC=$vec LANES=16 CHANNEL_LANES=4 SEGMENTS=1"
+            pieces="$pieces ROW_SPLIT=$row_split CHUNKS=1 PIECE_CHANNELS=3"
+            family=group_norm_backward_pieces
+            strict $family CL1.2 spir64 -all $pieces X_DTYPE=f8e4m3 X_SCALING=SCALING_ROW X_SCALE_DTYPE=bf16 DY_DTYPE=f16 \
+                DX_DTYPE=bf16 DRESIDUAL_OUT_DTYPE=f32 DRESIDUAL_DTYPE=f16 DWEIGHT_DTYPE=f32 ACTIVATION=ACTIVATION_GELU HAS_SUMS=1
+            strict $family CL1.2 spir64 -all $pieces ELEMENT_ALIGNED=1 DY_DTYPE=f32 DX_DTYPE=f32 WEIGHT_DTYPE=none \
+                BIAS_DTYPE=none HAS_SUMS=0 ACTIVATION=ACTIVATION_SILU
+            strict $family CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 DWEIGHT_DTYPE=bf16 ISA=ISA_PTX \
+                REDUCE=REDUCE_SHUFFLE HAS_SUMS=1
             family=group_norm_backward_exchange
             strict $family CL1.2 spir64 -all $exchange X_DTYPE=f8e4m3 X_SCALING=SCALING_ROW X_SCALE_DTYPE=bf16 DY_DTYPE=f16 \
                 DX_DTYPE=bf16 DRESIDUAL_OUT_DTYPE=f32 DRESIDUAL_DTYPE=f16 DWEIGHT_DTYPE=f32 ACTIVATION=ACTIVATION_GELU
@@ -103,7 +119,7 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
         done
         if [ "$layout" = LAYOUT_FIRST ]; then
             held_family=group_norm_backward_held
-            held="LAYOUT=$layout CHANNELS=20 SPATIAL=48 GROUPS=4 GROUP_SIZE=240 LANES=64 CHANNEL_LANES=16"
+            held="LAYOUT=$layout CHANNELS=20 SPATIAL=48 GROUPS=4 GROUP_SIZE=240 LANES=64 CHANNEL_LANES=16 PIECE_CHANNELS=5"
         else
             held_family=group_norm_last_backward
             held="LAYOUT=$layout CHANNELS=64 SPATIAL=50 GROUPS=4 GROUP_SIZE=800 SPAN=2 LANES=64"

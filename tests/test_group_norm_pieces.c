@@ -1,6 +1,6 @@
-/* Group norm with channels last in one launch whose work-groups hold chunks of slices and exchange their moments: the
- * results are those of the reference, and have the same bits where every message counts as missing, where y lies over x,
- * for any number of samples, and at any address. */
+/* Group norm in one launch whose work-groups hold pieces of segments or slices and exchange their moments: the results are
+ * those of the reference, and have the same bits where every message counts as missing, where y lies over x, for any number
+ * of samples, and at any address. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "config/config.h"
+#include "config/group_registers.h"
 #include "group_norm_case.h"
 #include "group_norm_verify.h"
 #include "knob.h"
@@ -19,7 +20,7 @@
 #include "refusal.h"
 
 enum { F32 = CLNORM_F32, F16 = CLNORM_F16, BF16 = CLNORM_BF16, E4M3 = CLNORM_F8_E4M3 };
-enum { LAST = CLNORM_LAYOUT_LAST };
+enum { FIRST = CLNORM_LAYOUT_FIRST, LAST = CLNORM_LAYOUT_LAST };
 enum { NORMAL = INPUT_NORMAL, FAR = INPUT_FAR, SPIKES = INPUT_SPIKES };
 enum { GELU = CLNORM_ACTIVATION_GELU, SILU = CLNORM_ACTIVATION_SILU };
 
@@ -38,6 +39,12 @@ static const struct pieces_case cases[] = {
     {{90, 64, 18, 1, LAST, BF16, BF16, F32, BF16, SILU, FAR, 0, 0, "vec=4,lanes=16,segments=1,chunks=5"}, {0}},
     {{3, 64, 24, 2, LAST, BF16, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=6"},
      {.y = E4M3, .y_scaling = CLNORM_SCALING_TENSOR, .y_given = 0.125}},
+    {{3, 12, 64, 2, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=1,chunks=12"}, {0}},
+    {{2, 30, 36, 3, FIRST, F32, BF16, F32, 0, 0, FAR, 4, 0, "vec=4,lanes=8,segments=1,chunks=5"}, {0}},
+    {{2, 8, 27, 2, FIRST, F32, F32, BF16, 0, GELU, SPIKES, 0, 0, "vec=2,lanes=8,segments=1,chunks=6"}, {0}},
+    {{90, 64, 18, 2, FIRST, F32, F32, F32, 0, SILU, FAR, 0, 0, "vec=4,lanes=8,segments=1,chunks=18"}, {0}},
+    {{3, 64, 24, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=1,chunks=6"},
+     {.y = E4M3, .y_scaling = CLNORM_SCALING_TENSOR, .y_given = 0.125}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -52,7 +59,7 @@ static bool is_taken(const struct fixture *fixture, const struct group_case *c, 
     if (!status) {
         assert_int_equal(clnorm_plan_kernel_count(plan), 2);
         assert_int_equal(clnorm_plan_kernel(plan, 1, &info), CLNORM_SUCCESS);
-        assert_non_null(strstr(info.name, "group_norm_last_exchange"));
+        assert_non_null(strstr(info.name, c->layout == FIRST ? "group_norm_pieces" : "group_norm_last_exchange"));
     }
     clnorm_plan_destroy(plan);
     group_run_free(&run);
@@ -187,11 +194,62 @@ static void large_slices_are_exchanged(void **state) {
     assert_int_equal(chosen(MADE_UP_T4, 8, 512, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
 }
 
+/* With channels first, f32. held: whether registers hold pieces. */
+static struct cln_config chosen_first(size_t device, uint64_t rows, uint64_t cols, uint64_t spatial, bool backward,
+                                      bool *held) {
+    const clnorm_device_info info = made_up_device(device);
+    clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
+    static const struct cln_config automatic = {0};
+    struct cln_config config;
+    desc.rows = rows;
+    desc.cols = cols;
+    desc.groups = 32;
+    desc.spatial = spatial;
+    desc.x.dtype = desc.y.dtype = CLNORM_F32;
+    desc.x.stride = desc.y.stride = cols * spatial;
+    struct cln_workload work = cln_group_norm.workload(&cln_group_norm, &desc);
+    work.channel_sums = backward;
+    work.held_size *= backward ? 2 : 1;
+    assert_int_equal(cln_group_norm.choose(&info, &work, &automatic, &config), CLNORM_SUCCESS);
+    *held = cln_group_holds_pieces(&work, &config);
+    return config;
+}
+
+/* Segments of f32 that no work-group holds are exchanged in equally large pieces, whatever the number of samples; larger
+ * ones by more lanes. */
+static void large_segments_are_exchanged(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t cols, spatial;
+        struct {
+            uint32_t lanes, chunks; /* chunks: 0 if there is no such choice */
+        } choice[2];                /* forward, backward */
+    } images[] = {
+        {512, 4096, {{128, 16}, {128, 32}}},  {512, 16384, {{128, 64}, {128, 128}}}, {768, 2304, {{128, 12}, {128, 24}}},
+        {1920, 1024, {{128, 15}, {128, 30}}}, {512, 65536, {{256, 128}, {0, 0}}},    {512, 4099, {{0, 0}, {0, 0}}},
+        {32, 1024, {{0, 0}, {0, 0}}}, /* held whole */
+    };
+    bool held;
+    for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++)
+        for (uint64_t rows = 1; rows <= 64; rows *= 8) {
+            const uint64_t cols = images[i / 2].cols, spatial = images[i / 2].spatial;
+            const struct cln_config c = chosen_first(MADE_UP_H200, rows, cols, spatial, i % 2, &held);
+            assert_int_equal(held, images[i / 2].choice[i % 2].chunks > 0);
+            assert_true(!held || c.lanes == images[i / 2].choice[i % 2].lanes);
+            assert_true(!held || c.chunks == images[i / 2].choice[i % 2].chunks);
+            assert_int_equal(chosen_first(MADE_UP_T4, rows, cols, spatial, i % 2, &held).row_split,
+                             CLN_ROW_SPLIT_TWO_PASSES);
+        }
+    const uint64_t many = UINT64_C(1) << 30; /* pieces have 32-bit numbers */
+    assert_int_equal(chosen_first(MADE_UP_H200, many, 512, 4096, false, &held).row_split, CLN_ROW_SPLIT_TWO_PASSES);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_ways_are_alike),
         cmocka_unit_test(work_that_is_refused),
         cmocka_unit_test(large_slices_are_exchanged),
+        cmocka_unit_test(large_segments_are_exchanged),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

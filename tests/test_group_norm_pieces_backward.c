@@ -1,6 +1,6 @@
-/* The gradients of group norm with channels last in one launch whose work-groups hold chunks of slices and exchange their
- * sums: the results are those of the reference, and have the same bits where every message counts as missing, where dx lies
- * over dy, at any address, and dx for any number of samples. */
+/* The gradients of group norm in one launch whose work-groups hold pieces of segments or slices and exchange their sums:
+ * the results are those of the reference, and have the same bits where every message counts as missing, where dx lies over
+ * dy, at any address, and dx for any number of samples. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "refusal.h"
 
 enum { F32 = CLNORM_F32, F16 = CLNORM_F16, BF16 = CLNORM_BF16 };
-enum { LAST = CLNORM_LAYOUT_LAST };
+enum { FIRST = CLNORM_LAYOUT_FIRST, LAST = CLNORM_LAYOUT_LAST };
 enum { NORMAL = INPUT_NORMAL, FAR = INPUT_FAR, SPIKES = INPUT_SPIKES };
 enum { GELU = CLNORM_ACTIVATION_GELU, SILU = CLNORM_ACTIVATION_SILU };
 
@@ -38,6 +38,12 @@ static const struct pieces_case cases[] = {
     {{90, 64, 18, 1, LAST, BF16, BF16, BF16, 0, SILU, FAR, 0, 0, "vec=4,lanes=16,segments=1,chunks=5"}, {0}},
     {{3, 64, 24, 2, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=12"},
      {.dresidual_out = F32, .dresidual = BF16, .accumulate = true}},
+    {{3, 12, 64, 2, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=3"}, {0}},
+    {{2, 6, 96, 3, FIRST, F32, F32, BF16, 0, 0, FAR, 4, 0, "vec=4,lanes=8,segments=1,chunks=6"}, {0}},
+    {{4, 40, 16, 4, FIRST, F32, F32, F32, 0, GELU, SPIKES, 0, 0, "vec=2,lanes=16,segments=1,chunks=2"}, {0}},
+    {{90, 64, 18, 2, FIRST, F32, F32, F32, 0, SILU, FAR, 0, 0, "vec=2,lanes=16,segments=1,chunks=8"}, {0}},
+    {{3, 16, 32, 2, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=1,chunks=8"},
+     {.dresidual = BF16, .accumulate = true}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -66,7 +72,8 @@ static bool is_taken(const struct fixture *fixture, const struct group_case *c, 
     const clnorm_status status = clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan);
     assert_true(!status || status == CLNORM_INVALID_VALUE);
     if (!status)
-        assert_true(has_kernel(plan, "group_norm_last_backward_exchange"));
+        assert_true(
+            has_kernel(plan, c->layout == FIRST ? "group_norm_backward_pieces" : "group_norm_last_backward_exchange"));
     clnorm_plan_destroy(plan);
     group_run_free(&run);
     return !status;
@@ -89,7 +96,7 @@ static void compare(const struct fixture *fixture, const struct group_run *expec
  * posted before any is written, at another address, and with one sample. */
 static bool bits_are_those_of_any_way(const struct fixture *fixture, size_t i) {
     char config[2][128];
-    const bool given = i % 2 == 0, has_residual = cases[i].more.dresidual_out;
+    const bool given = i % 2 == 0, has_residual = cases[i].more.dresidual;
     const struct group_case alone = group_case_with_row_split(&cases[i].c, "no_wait", config[0], sizeof config[0]);
     struct group_case other = group_case_with_row_split(&cases[i].c, "exchange", config[1], sizeof config[1]);
     if (!is_taken(fixture, &alone, &cases[i].more, given))

@@ -1,4 +1,4 @@
-/* One launch whose work-groups hold pieces of rows in registers, and exchange the numbers of pieces: a row has CHUNKS of
+/* One launch whose work-groups hold pieces of rows in registers, and exchange the numbers of pieces: a row has PIECES of
  * them. A work-group takes one piece after the other. It holds two of them: it posts the numbers of the one that has been
  * loaded, writes the one before, the numbers of whose row have arrived meanwhile, and loads the next.
  *
@@ -17,7 +17,7 @@
  *                                      posts the numbers of a held piece, if it is active, as messages [NUMBERS]; called
  *                                      once after each load, since it may leave in held what write_piece needs
  *     write_piece(call, index, active, held, shared, received)
- *                                      writes an active piece; received: the messages of its row, [CHUNKS, NUMBERS]
+ *                                      writes an active piece; received: the messages of its row, [PIECES, NUMBERS]
  *
  * SEGMENTS is 1. Every work-item of the work-group calls these. Without a piece, active is false, and index is that of any
  * piece. */
@@ -40,14 +40,14 @@ struct piece {
 /* What the pieces of a work-group share. */
 struct exchange {
     volatile global uint *drawn;
-    volatile global uint *messages; /* [rows, CHUNKS, NUMBERS] */
+    volatile global uint *messages; /* [rows, PIECES, NUMBERS] */
     local uint *ticket;
     local uint *missing;  /* 1 if a message is */
-    local uint *received; /* [CHUNKS, NUMBERS], of one row */
+    local uint *received; /* [PIECES, NUMBERS], of one row */
     uint looks;           /* for a message, before it counts as missing */
 };
 
-#define BOARD_WORDS (2 + CHUNKS * NUMBERS) /* of local memory */
+#define BOARD_WORDS (2 + PIECES * NUMBERS) /* of local memory */
 
 static inline volatile global uint *messages_of(const struct exchange *exchange, const ulong index) {
     return exchange->messages + index * NUMBERS;
@@ -61,7 +61,7 @@ static inline uint draw(const struct exchange *exchange) {
 /* This lane's first message of a row, or 0 if it has not arrived. */
 static inline uint look_early(const struct exchange *exchange, const volatile global uint *messages) {
     const uint lane = (uint)get_local_id(0);
-    return exchange->looks > 0 && lane < CHUNKS * NUMBERS ? messages[lane] : 0;
+    return exchange->looks > 0 && lane < PIECES * NUMBERS ? messages[lane] : 0;
 }
 
 /* Receives this lane's share of a row's messages. early: its first one, from look_early. Returns whether all have arrived,
@@ -69,7 +69,7 @@ static inline uint look_early(const struct exchange *exchange, const volatile gl
 static inline bool receive(const volatile global uint *messages, const uint early, local uint *received,
                            const uint most_looks) {
     bool all = true;
-    for (uint i = (uint)get_local_id(0); i < CHUNKS * NUMBERS; i += LANES) {
+    for (uint i = (uint)get_local_id(0); i < PIECES * NUMBERS; i += LANES) {
         uint message = i < LANES ? early : 0;
         for (uint looks = 0; looks < most_looks && all && message == 0; looks++)
             message = messages[i];
@@ -83,14 +83,14 @@ static inline bool receive(const volatile global uint *messages, const uint earl
  * again. */
 INLINED void post_missing(const struct call *call, const struct exchange *exchange, const ulong own, struct shared *shared,
                           struct held *held) {
-    const uint chunk = (uint)(own % CHUNKS);
-    for (uint i = *exchange->missing ? 1 : CHUNKS + 1; i <= CHUNKS; i++) {
-        const ulong index = own - chunk + (chunk + i) % CHUNKS;
+    const uint chunk = (uint)(own % PIECES);
+    for (uint i = *exchange->missing ? 1 : PIECES + 1; i <= PIECES; i++) {
+        const ulong index = own - chunk + (chunk + i) % PIECES;
         load_piece(call, index, true, held);
         post_piece(call, index, true, held, shared, messages_of(exchange, index));
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* the messages are read below */
         for (uint k = (uint)get_local_id(0); k < NUMBERS; k += LANES)
-            exchange->received[index % CHUNKS * NUMBERS + k] = messages_of(exchange, index)[k];
+            exchange->received[index % PIECES * NUMBERS + k] = messages_of(exchange, index)[k];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
@@ -106,7 +106,7 @@ static inline ulong written_index(const struct call *call, const struct piece *p
 }
 
 static inline const volatile global uint *messages_of_row(const struct exchange *exchange, const ulong index) {
-    return messages_of(exchange, index - index % CHUNKS);
+    return messages_of(exchange, index - index % PIECES);
 }
 
 /* Writes a piece, as soon as the numbers of its row are there. Meanwhile it draws the next one, whose ticket it returns. */

@@ -105,8 +105,8 @@
     USE(VECTOR, SAVE_MEAN, global real *, mean)                                     \
     USE(VECTOR, SAVE_RSTD, global real *, rstd)
 
-/* Slices of groups in chunks, in one launch. words: of tickets, then messages: see cl/common/exchange.h. */
-#define GROUP_NORM_LAST_EXCHANGE_ARGS(USE)                                          \
+/* Pieces of segments or slices, in one launch. words: of tickets, then messages: see cl/common/exchange.h. */
+#define GROUP_NORM_PIECES_ARGS(USE)                                                 \
     GROUP_NORM_ARGS(USE)                                                            \
     USE(VECTOR, 1, volatile global uint *, words)
 
@@ -133,8 +133,8 @@
     USE(NUMBER, 1, ulong, rows)                                                     \
     GROUP_NORM_BACKWARD_ARGS(USE)
 
-/* Chunks of slices, in one launch. words: of tickets, then messages: see cl/common/exchange.h. */
-#define GROUP_NORM_LAST_BACKWARD_EXCHANGE_ARGS(USE)                                 \
+/* Pieces of segments or slices, in one launch. words: of tickets, then messages: see cl/common/exchange.h. */
+#define GROUP_NORM_BACKWARD_PIECES_ARGS(USE)                                        \
     GROUP_NORM_BACKWARD_ARGS(USE)                                                   \
     USE(VECTOR, 1, volatile global uint *, words)
 

@@ -85,6 +85,7 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     barrier(CLK_LOCAL_MEM_FENCE); /* as in group_norm_last_exchange.cl */
 }
 
+#define PIECES CHUNKS
 #include "common/exchange.h"
 
 #define LOCAL_MEMORY                     \
@@ -95,7 +96,7 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-group_norm_last_backward_exchange(PARAMETERS(GROUP_NORM_LAST_BACKWARD_EXCHANGE_ARGS)) {
+group_norm_last_backward_exchange(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_pieces(&call, words + words_at, &shared, of_exchange);
@@ -104,7 +105,7 @@ group_norm_last_backward_exchange(PARAMETERS(GROUP_NORM_LAST_BACKWARD_EXCHANGE_A
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-group_norm_last_backward_exchange_unaligned(PARAMETERS(GROUP_NORM_LAST_BACKWARD_EXCHANGE_ARGS)) {
+group_norm_last_backward_exchange_unaligned(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = false};
     take_pieces(&call, words + words_at, &shared, of_exchange);

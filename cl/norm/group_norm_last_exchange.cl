@@ -107,6 +107,7 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     barrier(CLK_LOCAL_MEM_FENCE); /* without it PoCL 3.1 computes NaNs where lanes are idle */
 }
 
+#define PIECES CHUNKS
 #include "common/exchange.h"
 
 #define LOCAL_MEMORY                     \
@@ -116,7 +117,7 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-group_norm_last_exchange(PARAMETERS(GROUP_NORM_LAST_EXCHANGE_ARGS)) {
+group_norm_last_exchange(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_pieces(&call, words + words_at, &shared, of_exchange);
@@ -125,7 +126,7 @@ group_norm_last_exchange(PARAMETERS(GROUP_NORM_LAST_EXCHANGE_ARGS)) {
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-group_norm_last_exchange_unaligned(PARAMETERS(GROUP_NORM_LAST_EXCHANGE_ARGS)) {
+group_norm_last_exchange_unaligned(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = false};
     take_pieces(&call, words + words_at, &shared, of_exchange);

@@ -54,12 +54,14 @@ typedef struct clnorm_config {
  *   isa=                portable (OpenCL C 1.2), ptx (NVIDIA from compute capability 8.0)
  *   chunks=N            pieces of a segment, one per work-group; in group norm with channels last, pieces of a sample's
  *                       positions, of which neighbouring ones stay together where there are few channels; with
- *                       row_split=exchange, pieces of the positions of one or a few groups, held in registers
+ *                       row_split=exchange, pieces of the positions of one or a few groups, held in registers. With
+ *                       channels first and such a row_split, registers hold pieces of an f32 x, if segments is 1, the
+ *                       pieces are equally large and fit; else it is read again from a cache
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory
  *   row_split=          how work-groups that share a row of the norms' backward or of softmax, or a group of group norm,
  *                       get its sums: two_passes (a kernel before takes them), exchange (they exchange the sums of their
- *                       parts; softmax then has keep=registers; softmax and channels last then have chunks of 2 or more,
- *                       and are not on a CPU),
+ *                       parts; softmax then has keep=registers; softmax and group norm then have chunks of 2 or more,
+ *                       and where registers hold these, it is not on a CPU),
  *                       no_wait (exchange that never waits, for tests)
  *
  * In the backward of layer and RMS norm alone:

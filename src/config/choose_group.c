@@ -122,8 +122,8 @@ static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_
     const uint64_t least = cln_smaller(cln_smaller(all, last), cln_smaller(cln_larger(several, fill), MANY));
     for (uint64_t lanes = cln_or_else(c->lanes, least); lanes <= last && !(best && lanes > MANY); lanes *= 2) {
         own.lanes = (uint32_t)lanes;
-        const uint64_t set = cln_config_channel_lanes(work, &own);
-        const uint64_t registers = set ? cln_held_registers(work, &own, set) : 0;
+        const struct cln_channel_piece piece = cln_channel_piece(work, &own);
+        const uint64_t set = piece.lanes, registers = set ? cln_piece_registers(work, &own, &piece) : 0;
         const uint64_t cost = lanes * registers * (registers > FEW ? 9 : 8); /* an eighth more where they are many */
         if (set && cost < best_cost) {
             best = lanes;
@@ -310,7 +310,9 @@ static struct cln_config complete(const struct cln_choice *choice) {
     c.isa = (uint32_t)cln_or_else(c.isa, cln_isa_values(choice, &c).value[0]);
     c.iterations = (uint32_t)cln_or_else(c.iterations, 1);
     if (cln_exchanges(&c) || !lanes_of_slice(choice, &c))
-        cln_group_choose_pieces(choice, vec_of_slice(choice, &c), &c);
+        cln_group_choose_slice_pieces(choice, vec_of_slice(choice, &c), &c);
+    if (!choice->work->channels_last && !choice->facts.alone && !keeps_segment(choice, &c))
+        cln_group_choose_segment_pieces(choice, &c);
     c.chunks = (uint32_t)cln_or_else(c.chunks, chunks_of(choice, &c));
     c.vec = (uint32_t)cln_or_else(c.vec, vec_of(choice, &c));
     c.lanes = (uint32_t)cln_or_else(c.lanes, lanes_of(choice, &c));

@@ -75,10 +75,6 @@ uint64_t cln_config_rope_lanes(const struct cln_workload *work, const struct cln
  * none. */
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c);
 
-/* The backward of group norm with channels first: the lanes of a set that takes a channel at a time, where a work-group
- * holds a segment in registers; 0: it does not. */
-uint64_t cln_config_channel_lanes(const struct cln_workload *work, const struct cln_config *c);
-
 /* Group norm with channels last: the neighbouring positions that make a row, so that few channels fill vectors; 1 in a
  * slice. */
 uint64_t cln_config_row_positions(const struct cln_workload *work, const struct cln_config *c);

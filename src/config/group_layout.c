@@ -1,6 +1,7 @@
 #include "config/group_layout.h"
 
 #include "base/arithmetic.h"
+#include "config/group_registers.h"
 
 /* The fewest positions with which a row is whole vectors of any width. Where there is no such number, a few positions, of
  * those with the widest vectors. Each element of a row has sums of its own, so a sample has several rows, and more of them
@@ -28,7 +29,7 @@ uint64_t cln_config_row_positions(const struct cln_workload *work, const struct 
 }
 
 uint64_t cln_group_row(const struct cln_workload *work, const struct cln_config *c, bool lanes) {
-    const bool whole = lanes && c->chunks == 1 && !work->channel_sums;
+    const bool whole = lanes && !work->channel_sums && (c->chunks == 1 || cln_group_holds_pieces(work, c));
     if (work->channels_last)
         return work->channels * cln_config_row_positions(work, c);
     return whole ? work->group_size : work->spatial;
@@ -41,7 +42,7 @@ uint64_t cln_group_rows(const struct cln_workload *work, const struct cln_config
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c) {
     if (work->channels_last)
         return cln_config_slice_groups(work, c) ? 0 : c->chunks;
-    return c->chunks > 1 ? cln_divide_up(c->chunks, work->channels_of_group) : 0;
+    return c->chunks > 1 && !cln_group_holds_pieces(work, c) ? cln_divide_up(c->chunks, work->channels_of_group) : 0;
 }
 
 bool cln_group_begins_anywhere(const struct cln_workload *work, const struct cln_config *c, bool lanes) {

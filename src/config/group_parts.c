@@ -2,6 +2,8 @@
 
 #include "base/arithmetic.h"
 #include "config/facts.h"
+#include "config/group_registers.h"
+#include "config/resources.h"
 
 uint64_t cln_group_block(const struct cln_workload *work, const struct cln_config *c) {
     const bool shared = work->channels_last && c->lanes > 1 && c->segments > 1 && !cln_config_slice_groups(work, c);
@@ -52,13 +54,15 @@ static uint64_t pieces_of(const struct cln_workload *work, const struct cln_conf
     const uint64_t span = cln_config_slice_groups(work, c);
     if (span)
         return cln_product(cln_product(work->rows, work->groups / span), c->chunks);
+    if (cln_group_holds_pieces(work, c))
+        return cln_product(cln_product(work->rows, work->groups), c->chunks);
     return cln_divide_up(cln_product(cln_product(work->rows, work->groups), units_of_group(work, c)), c->segments);
 }
 
 bool cln_group_can_exchange(const struct cln_workload *work, const struct cln_config *c) {
     enum { MOST_PIECES = 1 << 30 }; /* tickets are 32-bit numbers, up to two for each piece */
     const bool of_slices = cln_config_slice_groups(work, c) > 0 && work->x_size > 1; /* products round in several ways */
-    const bool in_parts = work->channels_last ? of_slices : cln_group_merges(work, c);
+    const bool in_parts = work->channels_last ? of_slices : cln_group_holds_pieces(work, c) || cln_group_merges(work, c);
     return in_parts && c->chunks > 1 && work->real_size == sizeof(cl_float) && !work->y_measured &&
            pieces_of(work, c) <= MOST_PIECES;
 }
@@ -69,18 +73,23 @@ static uint64_t pieces_of_group(const struct cln_workload *work, const struct cl
 
 clnorm_status cln_group_check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
                                         const struct cln_config *c) {
+    const uint64_t board = cln_product(2 + 2 * (uint64_t)c->chunks, sizeof(cl_uint)); /* of cl/common/exchange.h */
     if (!cln_exchanges(c))
         return CLNORM_SUCCESS;
     if (!cln_group_can_exchange(work, c))
         return cln_config_refuse("row_split", c->row_split,
                                  "two_passes, unless a group with channels first has several chunks, few beside its "
-                                 "elements, or, with segments=1, registers hold chunks of channels last of an x of 2 or 4 "
-                                 "bytes, and it is not f64, nor are scales measured");
+                                 "elements, or, with segments=1, registers hold equally large pieces of an f32 x, or "
+                                 "chunks of channels last of an x of 2 or 4 bytes, and it is not f64, nor are scales "
+                                 "measured");
     if (c->iterations > 1)
         return cln_config_refuse("iterations", c->iterations, "1 where work-groups exchange sums");
-    if (c->row_split == CLN_ROW_SPLIT_EXCHANGE && work->channels_last && device->kind == CLNORM_DEVICE_CPU)
+    if (c->row_split == CLN_ROW_SPLIT_EXCHANGE && (work->channels_last || cln_group_holds_pieces(work, c)) &&
+        device->kind == CLNORM_DEVICE_CPU)
         return cln_config_refuse("row_split", c->row_split,
-                                 "two_passes on CPUs with channels last, as their work-groups do not run at once");
+                                 "two_passes on CPUs where registers hold pieces, as their work-groups do not run at once");
+    if (cln_group_holds_pieces(work, c) && board + cln_scratch_bytes(work, c) > device->local_memory)
+        return cln_config_refuse("chunks", c->chunks, "fewer: their sums need more than the local memory");
     return CLNORM_SUCCESS;
 }
 
@@ -93,7 +102,7 @@ uint64_t cln_group_exchangers(const clnorm_device_info *device, const struct cln
                               const struct cln_config *c) {
     enum { ITEMS = 512 }; /* of a compute unit: more would need more of the cache */
     const uint64_t of_unit = cln_larger(ITEMS / ((uint64_t)c->lanes * c->segments), 1);
-    const uint64_t tickets = pieces_of(work, c) * (work->channels_last ? 1 : 2);
+    const uint64_t tickets = pieces_of(work, c) * (work->channels_last || cln_group_holds_pieces(work, c) ? 1 : 2);
     return cln_smaller(of_unit * cln_larger(device->compute_units, 1), tickets);
 }
 
@@ -129,6 +138,9 @@ bool cln_group_gains_by_exchange(const clnorm_device_info *device, const struct 
                                  const struct cln_config *c) {
     const struct cln_facts facts = cln_facts_of(device);
     const uint64_t x = cln_product(cln_product(work->group_size, work->groups), cln_product(work->rows, work->x_size));
-    return facts.ptx && !work->channels_last && cln_group_can_exchange(work, c) && loads_more_than_waits(work, c) &&
-           x >= facts.l2 / 2 && cln_product(wished_ahead(device, work, c), piece_bytes(work, c)) <= facts.l2 / 8 * 3;
+    struct cln_config exchanging = *c;
+    exchanging.row_split = CLN_ROW_SPLIT_EXCHANGE;
+    return facts.ptx && !work->channels_last && !cln_group_holds_pieces(work, &exchanging) &&
+           cln_group_can_exchange(work, c) && loads_more_than_waits(work, c) && x >= facts.l2 / 2 &&
+           cln_product(wished_ahead(device, work, c), piece_bytes(work, c)) <= facts.l2 / 8 * 3;
 }

@@ -35,7 +35,7 @@ static uint64_t chunks_of(uint64_t spatial, uint64_t positions) {
     return least;
 }
 
-void cln_group_choose_pieces(const struct cln_choice *choice, uint64_t vec, struct cln_config *c) {
+void cln_group_choose_slice_pieces(const struct cln_choice *choice, uint64_t vec, struct cln_config *c) {
     enum { LANES = 128 }; /* with more, a compiler may use so many registers that a compute unit has a single work-group */
     const struct cln_workload *const work = choice->work;
     const bool automatic = is_free(c) && choice->facts.ptx;
@@ -52,4 +52,45 @@ void cln_group_choose_pieces(const struct cln_choice *choice, uint64_t vec, stru
     own.chunks = (uint32_t)cln_or_else(c->chunks, chunks_of(work->spatial, positions));
     if (!automatic || (is_fast(choice, &own) && cln_group_can_exchange(work, &own)))
         *c = own;
+}
+
+/* Whether at most a quarter of the lanes' registers for a piece is idle. vectors: of the piece; most: of a lane. */
+static bool are_busy(const struct cln_config *c, uint64_t vectors, uint64_t most) {
+    return 4 * vectors >= 3 * cln_product(c->lanes, most);
+}
+
+/* Whether a config's pieces are held, by lanes that are busy. */
+static bool is_good(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t vectors = work->group_size / c->vec / c->chunks;
+    if (!cln_group_holds_pieces(work, c))
+        return false;
+    if (!work->channel_sums)
+        return are_busy(c, vectors, cln_divide_up(vectors, c->lanes));
+    const struct cln_channel_piece piece = cln_channel_piece(work, c);
+    return are_busy(c, vectors, cln_piece_registers(work, c, &piece) / (2 * c->vec));
+}
+
+/* The fewest good chunks, up to so many; 0: there are none. */
+static uint32_t good_chunks(const struct cln_workload *work, struct cln_config *c, uint64_t most) {
+    for (c->chunks = 2; c->chunks <= most; c->chunks++)
+        if (is_good(work, c))
+            return c->chunks;
+    return 0;
+}
+
+void cln_group_choose_segment_pieces(const struct cln_choice *choice, struct cln_config *c) {
+    enum { VEC = 4, LANES = 128, MOST_LANES = 256 }; /* more lanes for larger pieces, where there would be many */
+    const struct cln_workload *const work = choice->work;
+    struct cln_config own = *c;
+    if (!is_free(c) || !choice->facts.ptx || c->isa != CLN_ISA_PTX || work->y_measured ||
+        (work->alignment | work->spatial) % VEC || choice->facts.most_lanes < MOST_LANES)
+        return;
+    own.vec = VEC;
+    own.segments = 1;
+    own.row_split = CLN_ROW_SPLIT_EXCHANGE;
+    for (own.lanes = LANES; own.lanes <= MOST_LANES; own.lanes *= 2)
+        if (good_chunks(work, &own, choice->facts.compute_units) && cln_group_can_exchange(work, &own)) {
+            *c = own;
+            return;
+        }
 }

@@ -109,29 +109,68 @@ uint64_t cln_held_elements(const struct cln_workload *work, const struct cln_con
     return lanes * (of_lane - of_lane % cln_or_else(c->vec, VEC));
 }
 
-uint64_t cln_held_registers(const struct cln_workload *work, const struct cln_config *c, uint64_t channel_lanes) {
+/* Registers of a lane for x and dn of a segment, or for x and dy of a piece. */
+uint64_t cln_piece_registers(const struct cln_workload *work, const struct cln_config *c,
+                             const struct cln_channel_piece *piece) {
     enum { REGISTER = 4 }; /* bytes */
-    const uint64_t rounds = cln_divide_up(work->channels_of_group, c->lanes / channel_lanes);
-    const uint64_t of_channel = cln_divide_up(cln_divide_up(work->spatial, c->vec), channel_lanes);
-    const uint64_t of_vector = cln_divide_up(c->vec * work->x_size, REGISTER) + c->vec * work->real_size / REGISTER;
-    return cln_product(cln_product(rounds, of_channel), of_vector);
+    const uint64_t x = cln_divide_up(c->vec * work->x_size, REGISTER), dn = c->vec * work->real_size / REGISTER;
+    const uint64_t rounds = cln_divide_up(piece->channels, c->lanes / piece->lanes);
+    const uint64_t vectors = cln_divide_up(cln_divide_up(work->spatial, c->vec), piece->chunks);
+    const uint64_t of_vector = c->chunks == 1 ? x + dn : cln_divide_up(c->vec * work->held_size, REGISTER);
+    return cln_product(cln_product(rounds, cln_divide_up(vectors, piece->lanes)), of_vector);
 }
 
-/* The set that needs the fewest registers, of those that read whole sectors of memory. */
-static uint64_t best_channel_lanes(const struct cln_workload *work, const struct cln_config *c) {
+/* With the set that needs the fewest registers, of those that read whole sectors of memory. */
+static struct cln_channel_piece with_best_lanes(const struct cln_workload *work, const struct cln_config *c,
+                                                struct cln_channel_piece piece) {
     enum { SECTOR = 32 }; /* bytes */
-    uint64_t best = c->lanes;
-    for (uint64_t lanes = c->lanes / 2; lanes > 1 && lanes * c->vec * work->x_size >= SECTOR; lanes /= 2)
-        if (cln_held_registers(work, c, lanes) <= cln_held_registers(work, c, best))
-            best = lanes;
+    struct cln_channel_piece best = piece;
+    for (piece.lanes /= 2; piece.lanes > 1 && piece.lanes * c->vec * work->x_size >= SECTOR; piece.lanes /= 2)
+        if (cln_piece_registers(work, c, &piece) <= cln_piece_registers(work, c, &best))
+            best = piece;
     return best;
 }
 
-uint64_t cln_config_channel_lanes(const struct cln_workload *work, const struct cln_config *c) {
-    enum { MOST = 120, MOST_WIDE = 84, MOST_PORTABLE = 64, WIDE = 256 }; /* registers */
-    if (work->channels_last || !work->channel_sums || c->chunks != 1 || c->lanes < 2 || work->spatial % c->vec)
-        return 0;
-    const uint64_t best = best_channel_lanes(work, c);
-    const uint64_t most = c->isa != CLN_ISA_PTX ? MOST_PORTABLE : c->lanes > WIDE ? MOST_WIDE : MOST;
-    return cln_held_registers(work, c, best) <= most ? best : 0;
+/* Whether work-groups that exchange sums may hold pieces: elements of 2 bytes take as much arithmetic as those of 4, and
+ * half of their loads, for which a second read from the L2 cache has more work-items. Only x, and in the backward dy, are
+ * held. */
+static bool may_hold_pieces(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t inputs = work->channel_sums ? 2 : 1;
+    return !work->channels_last && cln_exchanges(c) && c->chunks > 1 && c->lanes > 1 && c->segments == 1 && c->vec &&
+           work->x_size == sizeof(cl_float) && work->held_size == inputs * sizeof(cl_float);
+}
+
+/* Registers that a lane has for each of two pieces: with so few of them several work-groups run at once. */
+static uint64_t registers_of_piece(const struct cln_workload *work, const struct cln_config *c) {
+    enum { PTX = 36, PTX_BACKWARD = 40, PORTABLE = 16 };
+    return c->isa != CLN_ISA_PTX ? PORTABLE : work->channel_sums ? PTX_BACKWARD : PTX;
+}
+
+struct cln_channel_piece cln_channel_piece(const struct cln_workload *work, const struct cln_config *c) {
+    enum { MOST = 120, MOST_WIDE = 84, MOST_PORTABLE = 64, WIDE = 256 }; /* registers, for a segment; lanes */
+    static const struct cln_channel_piece none = {0};
+    const uint64_t channels = work->channels_of_group;
+    struct cln_channel_piece piece = {channels, 1, c->lanes};
+    if (work->channels_last || !work->channel_sums || !c->chunks || c->lanes < 2 || work->spatial % c->vec)
+        return none;
+    if (c->chunks > 1) {
+        const uint64_t chunks = cln_larger(c->chunks / channels, 1);
+        if (!may_hold_pieces(work, c) || (c->chunks % channels && channels % c->chunks) || work->spatial / c->vec % chunks)
+            return none;
+        piece = (struct cln_channel_piece){cln_larger(channels / c->chunks, 1), chunks, c->lanes};
+    }
+    const struct cln_channel_piece best = with_best_lanes(work, c, piece);
+    const uint64_t of_segment = c->isa != CLN_ISA_PTX ? MOST_PORTABLE : c->lanes > WIDE ? MOST_WIDE : MOST;
+    const uint64_t most = c->chunks > 1 ? registers_of_piece(work, c) : of_segment;
+    return cln_piece_registers(work, c, &best) <= most ? best : none;
+}
+
+bool cln_group_holds_pieces(const struct cln_workload *work, const struct cln_config *c) {
+    if (!may_hold_pieces(work, c))
+        return false;
+    if (work->channel_sums)
+        return cln_channel_piece(work, c).lanes;
+    const uint64_t vectors = work->group_size / c->vec;
+    return work->group_size % c->vec == 0 && vectors % c->chunks == 0 &&
+           cln_product(cln_divide_up(vectors / c->chunks, c->lanes), c->vec) <= registers_of_piece(work, c);
 }

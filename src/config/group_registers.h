@@ -1,5 +1,5 @@
 /* What work-items of group norm hold in a GPU's registers, to read it once: a slice of channels last, or a segment of
- * channels first. cln_config_slice_groups, and in the backward cln_config_channel_lanes, tell whether it does. */
+ * channels first. cln_config_slice_groups, and in the backward cln_channel_piece, tell whether it does. */
 #ifndef CLN_GROUP_REGISTERS_H
 #define CLN_GROUP_REGISTERS_H
 
@@ -21,8 +21,21 @@ uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_confi
 enum { CLN_HOLDERS = 256 };
 uint64_t cln_held_elements(const struct cln_workload *work, const struct cln_config *c, uint64_t lanes);
 
-/* Backward, channels first: registers of a lane for x and dn of its share of a segment, where a set of channel_lanes lanes
- * takes a channel at a time. */
-uint64_t cln_held_registers(const struct cln_workload *work, const struct cln_config *c, uint64_t channel_lanes);
+/* Channels first: whether the lanes of a work-group hold each of two pieces of a segment, whose moments or sums work-groups
+ * exchange. All pieces are equally large. Without it they read x again from the L2 cache. */
+bool cln_group_holds_pieces(const struct cln_workload *work, const struct cln_config *c);
+
+/* Backward: a piece is some whole channels, or one of so many chunks of a channel. A set of lanes takes a channel at a
+ * time. */
+struct cln_channel_piece {
+    uint64_t channels, chunks, lanes;
+};
+
+/* The piece that the lanes of a work-group hold: with a single chunk, a whole segment. lanes: 0 if they hold none. */
+struct cln_channel_piece cln_channel_piece(const struct cln_workload *work, const struct cln_config *c);
+
+/* Registers of a lane for its share of it. */
+uint64_t cln_piece_registers(const struct cln_workload *work, const struct cln_config *c,
+                             const struct cln_channel_piece *piece);
 
 #endif

@@ -121,7 +121,7 @@ struct problem {
     struct cln_group_norm norm;
     struct cln_spec spec, apply; /* apply: of the kernel that writes y */
     struct cln_binding mean, rstd, tickets, parts, words, magnitudes;
-    uint64_t pieces; /* of work that is not in chunks of channels: segments, slices or chunks of these */
+    uint64_t pieces; /* of work that is not in chunks of channels: segments, slices or pieces of these */
     bool measured;
 };
 
@@ -145,17 +145,24 @@ static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, cons
     return cln_group_norm_add(plan, spec, by_chunks ? &chunks : spec->span ? &slices : &segments);
 }
 
-/* Adds the launch that writes y while its work-groups exchange moments. */
+/* Adds the launch that writes y while its work-groups exchange the moments of parts. */
 static clnorm_status add_exchange(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_EXCHANGE_ARGS);
-    static const struct cln_parameter of_slices[] = CLN_PARAMETERS(GROUP_NORM_LAST_EXCHANGE_ARGS);
     const struct cln_argument arguments[] = {cln_real("eps", p->d->eps), cln_real("y_given", p->d->y.scale), {0}};
     const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_exchange, "group_norm_exchange", parameters,
                                                  arguments, cln_group_norm_units(&p->norm, &p->spec)};
-    const struct cln_group_norm_kernel slices = {&cln_source_group_norm_last_exchange, "group_norm_last_exchange",
-                                                 of_slices, arguments, p->pieces};
-    return p->spec.span ? cln_group_norm_add_pieces(plan, &p->spec, &slices, p->words)
-                        : cln_group_norm_add_exchange(plan, &p->spec, &kernel, p->tickets, p->parts);
+    return cln_group_norm_add_exchange(plan, &p->spec, &kernel, p->tickets, p->parts);
+}
+
+/* The same with the moments of pieces, which it holds. */
+static clnorm_status add_pieces(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_PIECES_ARGS);
+    const struct cln_argument arguments[] = {cln_real("eps", p->d->eps), cln_real("y_given", p->d->y.scale), {0}};
+    const struct cln_group_norm_kernel of_segments = {&cln_source_group_norm_pieces, "group_norm_pieces", parameters,
+                                                      arguments, p->pieces};
+    const struct cln_group_norm_kernel of_slices = {&cln_source_group_norm_last_exchange, "group_norm_last_exchange",
+                                                    parameters, arguments, p->pieces};
+    return cln_group_norm_add_pieces(plan, &p->spec, p->spec.span ? &of_slices : &of_segments, p->words);
 }
 
 /* Adds a first pass that writes only the largest magnitudes of y, and the kernel that makes scales of them. */
@@ -190,8 +197,8 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     uint64_t size = 0;
     clnorm_status status = CLNORM_SUCCESS;
     if (p->spec.row_split)
-        status = p->spec.span ? cln_group_norm_words(&size, &p->spec, p->pieces, &p->words)
-                              : cln_group_norm_tickets(&size, &p->tickets);
+        status = by_chunks ? cln_group_norm_tickets(&size, &p->tickets)
+                           : cln_group_norm_words(&size, &p->spec, p->pieces, &p->words);
     if (!status && by_chunks)
         status = cln_group_norm_parts(&size, p->norm.rows * cln_group_norm_part_rows(&p->norm, &p->spec),
                                       cln_group_norm_row_parts(&p->spec), plan->work.real_size, &p->parts);
@@ -223,7 +230,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     p.pieces = cln_group_norm_pieces(&norm, &p.spec);
     clnorm_status status = lay_out(plan, &p, by_chunks);
     if (!status && p.spec.row_split)
-        return add_exchange(plan, &p);
+        return by_chunks ? add_exchange(plan, &p) : add_pieces(plan, &p);
     if (!status && p.spec.merges)
         status = cln_group_norm_add_moments(plan, &p.spec, &p.norm, p.parts);
     else if (!status && by_chunks)

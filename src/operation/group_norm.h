@@ -69,7 +69,7 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
 /* The pieces of work of the kernels over chunks. */
 uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec);
 
-/* The pieces of work of the other kernels: segments, slices or chunks of slices. */
+/* The pieces of work of the other kernels: segments, slices or pieces of these. */
 uint64_t cln_group_norm_pieces(const struct cln_group_norm *norm, const struct cln_spec *spec);
 
 /* The spec of a kernel over chunks that reads no parts. Its chunks are so small that there are some for the whole device.

@@ -6,6 +6,7 @@
 #include "operation/group_norm.h"
 #include "operation/group_norm_exchange.h"
 #include "operation/group_norm_rows.h"
+#include "operation/group_norm_statistics.h"
 #include "operation/norm_backward_layout.h"
 #include "operation/norm_backward_stages.h"
 
@@ -122,44 +123,6 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool
     spec.accumulate = d->accumulate;
     spec.has_sums = sums;
     spec.block = 0; /* the sums of channels are needed */
-    spec.channel_lanes = cln_config_channel_lanes(&plan->work, &plan->config);
-    return spec;
-}
-
-/* Divides a work-group's lanes into segments of so many. */
-static void divide_lanes(struct cln_spec *spec, uint64_t lanes) {
-    spec->segments *= spec->lanes / lanes;
-    spec->lanes = lanes;
-    spec->reduce = spec->segments > 1 && spec->reduce == CLN_REDUCE_SUBGROUP ? CLN_REDUCE_TREE : spec->reduce;
-}
-
-/* The lanes that hold a slice take chunks of few rows, of which there are some for the whole device. Few of them are idle.
- * A single lane would share its rows with no other phase. */
-static void divide_slice(const clnorm_plan *plan, const struct cln_group_norm *norm, struct cln_spec *spec) {
-    enum { FEWEST = 2, LANES = 32, ITEMS = 256, ROWS = 8 }; /* rows: of a phase */
-    struct cln_config chunked = plan->config;
-    chunked.chunks = 2;
-    spec->row_positions = cln_config_row_positions(&plan->work, &chunked);
-    const uint64_t vectors = norm->cols * spec->row_positions / spec->vec;
-    divide_lanes(spec,
-                 cln_larger(cln_smaller(cln_smaller(spec->lanes, LANES), cln_power_of_two_at_least(vectors)), FEWEST));
-    const uint64_t rows = norm->spatial / spec->row_positions;
-    spec->segments = cln_smaller(cln_smaller(spec->segments, ITEMS / spec->lanes), cln_power_of_two_at_most(rows));
-    spec->chunks = cln_divide_up(rows, ROWS * spec->segments);
-    spec->block = spec->segments > 1 ? spec->lanes * spec->vec : 0;
-    spec->span = 0;
-}
-
-/* Without the macros of the backward's tensors. Lanes that hold a segment take its channels as segments of their own. */
-static struct cln_spec statistics_spec_of(const clnorm_plan *plan, const desc_type *d) {
-    const struct cln_group_norm norm = norm_of(d);
-    struct cln_spec spec = cln_group_norm_spec(plan, &norm);
-    const uint64_t channel_lanes = cln_config_channel_lanes(&plan->work, &plan->config);
-    if (channel_lanes)
-        divide_lanes(&spec, channel_lanes);
-    if (spec.span)
-        divide_slice(plan, &norm, &spec);
-    spec.y_dtype = d->x.scaling ? CLNORM_F32 : d->x.dtype; /* of another kernel of the same program */
     return spec;
 }
 
@@ -174,8 +137,8 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     const uint64_t row_parts =
         cln_larger(cln_group_norm_row_parts(&p->spec), given ? 0 : cln_group_norm_row_parts(&p->statistics));
     if (p->spec.row_split)
-        status = p->spec.span ? cln_group_norm_words(&size, &p->spec, cln_group_norm_pieces(&p->norm, &p->spec), &w->words)
-                              : cln_group_norm_tickets(&size, &w->tickets);
+        status = p->by_chunks ? cln_group_norm_tickets(&size, &w->tickets)
+                              : cln_group_norm_words(&size, &p->spec, cln_group_norm_pieces(&p->norm, &p->spec), &w->words);
     if (!status && (p->by_chunks || p->sums || !given))
         status = cln_group_norm_parts(&size, (given ? p->bundles : p->norm.rows) * rows, row_parts, element, &w->parts);
     if (!status && p->batch)
@@ -206,25 +169,40 @@ static clnorm_status add_whole(clnorm_plan *plan, const struct problem *p) {
     return cln_group_norm_add(plan, &p->spec, p->spec.channel_lanes ? &held : &segments);
 }
 
-/* Adds the kernel over slices, where those of a work-group are of the samples of a bundle, or over chunks of slices, whose
- * work-groups exchange sums. */
+/* Adds the kernel over slices, where those of a work-group are of the samples of a bundle. */
 static clnorm_status add_slices(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter of_slices[] = CLN_PARAMETERS(GROUP_NORM_LAST_BACKWARD_ARGS);
-    static const struct cln_parameter of_pieces[] = CLN_PARAMETERS(GROUP_NORM_LAST_BACKWARD_EXCHANGE_ARGS);
-    const struct cln_argument statistics[] = {cln_bind("mean", p->workspace.mean),
-                                              cln_bind("rstd", p->workspace.rstd),
-                                              cln_bind("parts", p->workspace.parts),
-                                              {0}};
-    const struct cln_argument arguments[] = {
-        cln_integer("rows", p->norm.rows), statistics[0], statistics[1], statistics[2], {0}};
-    const uint64_t work = p->bundles * p->spec.segments * (p->norm.groups / p->spec.span);
-    const struct cln_group_norm_kernel slices = {&cln_source_group_norm_last_backward, "group_norm_last_backward",
-                                                 of_slices, arguments, work};
-    const struct cln_group_norm_kernel pieces = {&cln_source_group_norm_last_backward_exchange,
-                                                 "group_norm_last_backward_exchange", of_pieces, statistics,
-                                                 cln_group_norm_pieces(&p->norm, &p->spec)};
-    return p->spec.row_split ? cln_group_norm_add_pieces(plan, &p->spec, &pieces, p->workspace.words)
-                             : cln_group_norm_add(plan, &p->spec, &slices);
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_LAST_BACKWARD_ARGS);
+    const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),
+                                             cln_bind("mean", p->workspace.mean),
+                                             cln_bind("rstd", p->workspace.rstd),
+                                             cln_bind("parts", p->workspace.parts),
+                                             {0}};
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_last_backward, "group_norm_last_backward",
+                                                 parameters, arguments,
+                                                 p->bundles * p->spec.segments * (p->norm.groups / p->spec.span)};
+    return cln_group_norm_add(plan, &p->spec, &kernel);
+}
+
+/* Adds the kernel over pieces of segments or slices, whose work-groups exchange their sums. */
+static clnorm_status add_pieces(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS);
+    const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean),
+                                             cln_bind("rstd", p->workspace.rstd),
+                                             cln_bind("parts", p->workspace.parts),
+                                             {0}};
+    const uint64_t pieces = cln_group_norm_pieces(&p->norm, &p->spec);
+    const struct cln_group_norm_kernel of_segments = {&cln_source_group_norm_backward_pieces, "group_norm_backward_pieces",
+                                                      parameters, arguments, pieces};
+    const struct cln_group_norm_kernel of_slices = {&cln_source_group_norm_last_backward_exchange,
+                                                    "group_norm_last_backward_exchange", parameters, arguments, pieces};
+    return cln_group_norm_add_pieces(plan, &p->spec, p->spec.span ? &of_slices : &of_segments, p->workspace.words);
+}
+
+/* Adds the kernel over what a work-group takes as a whole: pieces, slices or segments. */
+static clnorm_status add_held(clnorm_plan *plan, const struct problem *p) {
+    if (p->spec.row_split)
+        return add_pieces(plan, p);
+    return p->spec.span ? add_slices(plan, p) : add_whole(plan, p);
 }
 
 static clnorm_status add_sums(clnorm_plan *plan, const struct problem *p) {
@@ -355,7 +333,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     struct problem p = {.d = desc, .norm = norm, .by_chunks = cln_config_channel_chunks(work, &plan->config)};
     p.sums = p.d->dweight.dtype || p.d->dbias.dtype;
     p.spec = spec_of(plan, p.d, p.sums);
-    p.statistics = statistics_spec_of(plan, p.d);
+    p.statistics = cln_group_norm_statistics_spec(plan, &norm);
     plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p.d->accumulate;
     p.with_dx = cln_group_merges(work, &plan->config);
     p.spec.row_split = cln_exchanges(&plan->config) ? plan->config.row_split : 0;
@@ -367,7 +345,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
         status = cln_group_norm_add_statistics(plan, &p.statistics, &p.norm, p.workspace.parts, p.workspace.mean,
                                                p.workspace.rstd);
     if (!status && work->rows)
-        status = p.by_chunks ? add_chunks(plan, &p) : p.spec.span ? add_slices(plan, &p) : add_whole(plan, &p);
+        status = p.by_chunks ? add_chunks(plan, &p) : add_held(plan, &p);
     return status || !p.sums || p.joined ? status : add_dweight(plan, &p);
 }
 

@@ -56,7 +56,8 @@ clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_sp
 
 clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, uint64_t pieces,
                                    struct cln_binding *words) {
-    return cln_group_norm_part(size, TICKET_WORDS + cln_product(2 * spec->span, pieces), sizeof(cl_uint), words);
+    const uint64_t of_piece = 2 * cln_larger(spec->span, 1);
+    return cln_group_norm_part(size, TICKET_WORDS + cln_product(of_piece, pieces), sizeof(cl_uint), words);
 }
 
 clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec *spec,

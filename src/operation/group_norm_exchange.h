@@ -1,5 +1,6 @@
 /* The launches of group norm whose work-groups exchange sums: parts of chunks of channels first, see
- * cl/norm/group_norm_tickets.h, or moments of pieces of slices, see cl/norm/group_norm_last_exchange.cl. */
+ * cl/norm/group_norm_tickets.h, or moments or sums of pieces, see
+ * cl/common/exchange.h. */
 #ifndef CLN_GROUP_NORM_EXCHANGE_H
 #define CLN_GROUP_NORM_EXCHANGE_H
 
@@ -13,7 +14,7 @@ clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_sp
                                           const struct cln_group_norm_kernel *kernel, struct cln_binding tickets,
                                           struct cln_binding parts);
 
-/* Appends the words of tickets and of the messages of so many pieces, which are chunks of slices. */
+/* Appends the words of tickets and of the messages of so many pieces. */
 clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, uint64_t pieces, struct cln_binding *words);
 
 /* Adds the launch over pieces, behind one that empties the words. kernel: its arguments are without words. */

@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "base/status.h"
 #include "config/group_parts.h"
+#include "config/group_registers.h"
 #include "norm/group_norm_args.h"
 #include "operation/fp8.h"
 #include "operation/group_norm.h"
@@ -99,7 +100,12 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
         .span = cln_config_slice_groups(&plan->work, c),
     };
     cln_launch_spec(device, c, &spec);
-    spec.chunks = spec.span ? c->chunks : cln_larger(cln_config_channel_chunks(&plan->work, c), 1);
+    const struct cln_channel_piece piece = cln_channel_piece(&plan->work, c);
+    const uint64_t of_channel = cln_larger(cln_config_channel_chunks(&plan->work, c), 1);
+    const bool of_segment = spec.span || cln_group_holds_pieces(&plan->work, c);
+    spec.channel_lanes = piece.lanes;
+    spec.piece_channels = piece.lanes ? piece.channels : 0;
+    spec.chunks = piece.lanes ? piece.chunks : of_segment ? c->chunks : of_channel;
     spec.row_positions = cln_config_row_positions(&plan->work, c);
     spec.block = cln_group_block(&plan->work, c);
     return spec;
@@ -204,7 +210,8 @@ uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cl
 }
 
 uint64_t cln_group_norm_pieces(const struct cln_group_norm *norm, const struct cln_spec *spec) {
-    const uint64_t of_sample = spec->span ? cln_product(norm->groups / spec->span, spec->chunks) : norm->groups;
+    const uint64_t of_group = spec->piece_channels ? norm->cols / norm->groups / spec->piece_channels : 1;
+    const uint64_t of_sample = cln_product(spec->span ? norm->groups / spec->span : norm->groups * of_group, spec->chunks);
     return cln_product(norm->rows, of_sample);
 }
 

@@ -118,6 +118,7 @@ static const struct field {
     {"MEASURES", offsetof(struct cln_spec, measures), OPTION, GROUP},
     {"SPAN", offsetof(struct cln_spec, span), OPTION, GROUP},
     {"CHANNEL_LANES", offsetof(struct cln_spec, channel_lanes), OPTION, GROUP},
+    {"PIECE_CHANNELS", offsetof(struct cln_spec, piece_channels), OPTION, GROUP},
     {"MERGES", offsetof(struct cln_spec, merges), OPTION, GROUP},
     {"BLOCK", offsetof(struct cln_spec, block), OPTION, GROUP},
     {"ROW_SPLIT", offsetof(struct cln_spec, row_split), OPTION, GROUP | SOFTMAX},
