@@ -97,8 +97,9 @@ static inline void spread_merge(struct spread *a, const struct spread b) {
     if (b.count == 0)
         return;
     const real delta = b.mean - a->mean, share = b.count / (a->count + b.count);
+    const real distance = distance_of(delta, a->count);
     a->mean += delta * share;
-    a->squares += b.squares + delta * delta * (a->count * share);
+    a->squares += b.squares + distance * distance * (a->count * share);
     a->count += b.count;
 }
 
@@ -125,7 +126,7 @@ static inline struct spread spread_of(const struct moments *moments, const real 
 INLINED struct spread spread_over_lanes(const struct spread own, const real count, struct lanes *lanes) {
     struct spread spread = {0, 0, count};
     spread.mean = sum_over_lanes(lanes, own.mean * own.count) / count;
-    const real delta = own.mean - spread.mean;
+    const real delta = distance_of(own.mean - spread.mean, own.count);
     spread.squares = sum_over_lanes(lanes, own.squares + delta * delta * own.count);
     return spread;
 }

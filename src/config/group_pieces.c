@@ -67,7 +67,7 @@ static bool is_good(const struct cln_workload *work, const struct cln_config *c)
     if (!work->channel_sums)
         return are_busy(c, vectors, cln_divide_up(vectors, c->lanes));
     const struct cln_channel_piece piece = cln_channel_piece(work, c);
-    return are_busy(c, vectors, cln_piece_registers(work, c, &piece) / (2 * c->vec));
+    return are_busy(c, vectors, cln_piece_registers(work, c, &piece) / c->vec / 2);
 }
 
 /* The fewest good chunks, up to so many; 0: there are none. */
