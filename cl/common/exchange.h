@@ -12,6 +12,7 @@
  *     struct held                      a lane's part of a piece
  *     struct shared                    what the work-items of a work-group share
  *     NUMBERS                          of a piece
+ *     PIECES                           of a row, where they are not its CHUNKS
  *     load_piece(call, index, active, held)
  *     post_piece(call, index, active, held, shared, messages)
  *                                      posts the numbers of a held piece, if it is active, as messages [NUMBERS]; called
@@ -28,12 +29,16 @@
 #include "common/message.h"
 #include "common/posters.h"
 
+#ifndef PIECES
+#define PIECES CHUNKS
+#endif
+
 enum { FIRST_MESSAGE = 16 }; /* behind the words of posters.h, a cache line */
 
 #define LOOKS (ROW_SPLIT == ROW_SPLIT_EXCHANGE ? MOST_LOOKS : 0)
 
 struct piece {
-    ulong index; /* chunk of all rows; from call->work on: none */
+    ulong index; /* among those of all rows; from call->work on: none */
     struct held held;
 };
 
@@ -83,9 +88,9 @@ static inline bool receive(const volatile global uint *messages, const uint earl
  * again. */
 INLINED void post_missing(const struct call *call, const struct exchange *exchange, const ulong own, struct shared *shared,
                           struct held *held) {
-    const uint chunk = (uint)(own % PIECES);
+    const uint of_row = (uint)(own % PIECES);
     for (uint i = *exchange->missing ? 1 : PIECES + 1; i <= PIECES; i++) {
-        const ulong index = own - chunk + (chunk + i) % PIECES;
+        const ulong index = own - of_row + (of_row + i) % PIECES;
         load_piece(call, index, true, held);
         post_piece(call, index, true, held, shared, messages_of(exchange, index));
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* the messages are read below */

@@ -22,8 +22,7 @@ struct call {
 #endif
 /* Elements of a lane that fit in registers. */
 #define MOST_HELD (REGISTER_ELEMENTS / (PRESENT(RESIDUAL_DTYPE) ? 2 : 1) / (IS_DOUBLE(X_DTYPE) ? 2 : 1))
-#define SEGMENT_VECTORS (1ul * GROUP_SIZE / VEC)
-#define IS_HELD (LANES > 1 && (SEGMENT_VECTORS / LANES + (SEGMENT_VECTORS % LANES != 0)) * VEC <= MOST_HELD)
+#define IS_HELD (LANES > 1 && VECTORS_OF_LANE * VEC <= MOST_HELD)
 
 /* In the pass that measures, writes the largest |y| of the segment. Every work-item of the work-group calls it. */
 INLINED void put_largest(const struct call *call, const struct place *place, const struct output *output,

@@ -85,7 +85,6 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     barrier(CLK_LOCAL_MEM_FENCE); /* as in group_norm_last_exchange.cl */
 }
 
-#define PIECES CHUNKS
 #include "common/exchange.h"
 
 #define LOCAL_MEMORY                     \

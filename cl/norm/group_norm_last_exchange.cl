@@ -107,7 +107,6 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     barrier(CLK_LOCAL_MEM_FENCE); /* without it PoCL 3.1 computes NaNs where lanes are idle */
 }
 
-#define PIECES CHUNKS
 #include "common/exchange.h"
 
 #define LOCAL_MEMORY                     \

@@ -65,7 +65,6 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     write_held(call, &chunk, held, mean, rstd, &output);
 }
 
-#define PIECES CHUNKS
 #include "common/exchange.h"
 
 #define LOCAL_MEMORY                     \

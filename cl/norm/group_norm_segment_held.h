@@ -5,13 +5,10 @@
 
 #include "norm/group_norm_segment_y.h"
 
-#define CHUNK_VECTORS (1ul * GROUP_SIZE / VEC / CHUNKS)
-#define HELD_OF_LANE (CHUNK_VECTORS / LANES + (CHUNK_VECTORS % LANES != 0))
-
 /* A lane's vectors, as loaded; and its chunk's first element, from which deviations are taken, as a sum of large numbers
  * might overflow. */
 struct held {
-    struct packed_s s[HELD_OF_LANE];
+    struct packed_s s[VECTORS_OF_LANE];
     real origin;
 };
 
@@ -37,7 +34,7 @@ static inline index_t vector_of(const struct chunk *chunk, const uint k) {
 INLINED void load_held(const struct call *call, const struct chunk *chunk, struct held *held) {
     const struct place *const place = &chunk->place;
 #pragma unroll
-    for (uint k = 0; k < HELD_OF_LANE; k++)
+    for (uint k = 0; k < VECTORS_OF_LANE; k++)
         if (HOLDS(k))
             LOAD_PACKED_S(&held->s[k], call, place->sample, place->first + (ulong)vector_of(chunk, k) * VEC, VEC);
     begin_loads();
@@ -55,7 +52,7 @@ static inline void forget_wide(struct packed_s *packed) {
 INLINED real mean_of_held(const struct call *call, const struct chunk *chunk, struct held *held, struct lanes *lanes) {
     realv sum = 0;
 #pragma unroll
-    for (uint k = 0; k < HELD_OF_LANE; k++) {
+    for (uint k = 0; k < VECTORS_OF_LANE; k++) {
         if (HOLDS(k))
             sum += S_OF(call, chunk->place.sample, &held->s[k]) - held->origin;
         forget_wide(&held->s[k]);
@@ -68,7 +65,7 @@ INLINED real squares_of_held(const struct call *call, const struct chunk *chunk,
                              struct lanes *lanes) {
     realv squares = 0;
 #pragma unroll
-    for (uint k = 0; k < HELD_OF_LANE; k++)
+    for (uint k = 0; k < VECTORS_OF_LANE; k++)
         if (HOLDS(k)) {
             const realv deviation = S_OF(call, chunk->place.sample, &held->s[k]) - mean;
             squares += deviation * deviation;
@@ -80,7 +77,7 @@ INLINED real squares_of_held(const struct call *call, const struct chunk *chunk,
 INLINED void write_held(const struct call *call, const struct chunk *chunk, const struct held *held, const real mean,
                         const real rstd, struct output *output) {
 #pragma unroll
-    for (uint k = 0; k < HELD_OF_LANE; k++)
+    for (uint k = 0; k < VECTORS_OF_LANE; k++)
         if (HOLDS(k))
             write_whole_vector(call, &chunk->place, vector_of(chunk, k), mean, rstd, &held->s[k], output);
 }

@@ -5,6 +5,11 @@
 #include "norm/group_norm.h"
 #include "norm/group_norm_y.h"
 
+/* Whole vectors: of a segment, of one of CHUNKS equally large chunks of it, and those of a chunk that a lane has. */
+#define SEGMENT_VECTORS (1ul * GROUP_SIZE / VEC)
+#define CHUNK_VECTORS (SEGMENT_VECTORS / CHUNKS)
+#define VECTORS_OF_LANE (CHUNK_VECTORS / LANES + (CHUNK_VECTORS % LANES != 0))
+
 /* The place of a segment. */
 struct place {
     ulong index, sample;

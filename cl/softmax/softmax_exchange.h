@@ -61,7 +61,6 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     write_vectors(call, &row, held, totals);
 }
 
-#define PIECES CHUNKS
 #include "common/exchange.h"
 
 #define LOCAL_MEMORY                 \

@@ -79,7 +79,7 @@ uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct c
  * slice. */
 uint64_t cln_config_row_positions(const struct cln_workload *work, const struct cln_config *c);
 
-/* Group norm: the chunks of a channel's positions; 0 where a work-group has a whole segment or slice. */
+/* Group norm: the chunks of a channel's positions; 0 where a work-group has a whole segment or slice, or holds pieces. */
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c);
 
 typedef clnorm_status (*cln_choose_fn)(const clnorm_device_info *device, const struct cln_workload *work,

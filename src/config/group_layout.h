@@ -6,7 +6,8 @@
 #include "config/config.h"
 
 /* Contiguous elements that vectors divide: a row of channels last, the positions of a channel, or all positions of a
- * segment's channels where several lanes take the whole segment. lanes: whether there are several. */
+ * segment's channels where several lanes take the whole segment, or in the forward hold pieces of it. lanes: whether there
+ * are several. */
 uint64_t cln_group_row(const struct cln_workload *work, const struct cln_config *c, bool lanes);
 
 /* Channels last: the rows of a sample. */

@@ -65,7 +65,7 @@ struct cln_spec {
     uint64_t scaling;                   /* a clnorm_scaling; 0: nothing is quantised */
     uint64_t y_group;                   /* forward: columns that share a scale of an 8-bit y */
     uint64_t writes_y;                  /* forward: 1: y is written */
-    uint64_t channel_lanes;             /* group norm: lanes that take a channel, where registers hold a segment; or 0 */
+    uint64_t channel_lanes;             /* group norm: lanes that take a channel of what registers hold; or 0 */
     uint64_t piece_channels;            /* group norm: channels of a piece with such lanes; or 0 */
     uint64_t merges;                    /* group norm: 1: y is computed from moments of chunks, not from statistics */
     uint64_t block;                     /* group norm: elements of a block, whose phases are merged; 0: no block */
