@@ -237,7 +237,7 @@ static struct cln_config chosen_first(size_t device, uint64_t rows, uint64_t col
 }
 
 /* Segments of f32 that no work-group holds are exchanged in equally large pieces, whatever the number of samples; larger
- * ones by more lanes. */
+ * ones by more lanes. Vectors have 4 elements, or 2 where 4 do not divide a channel. */
 static void large_segments_are_exchanged(void **state) {
     (void)state;
     static const struct {
@@ -246,8 +246,10 @@ static void large_segments_are_exchanged(void **state) {
             uint32_t lanes, chunks; /* chunks: 0 if there is no such choice */
         } choice[2];                /* forward, backward */
     } images[] = {
-        {512, 4096, {{128, 16}, {128, 32}}},  {512, 16384, {{128, 64}, {128, 128}}}, {768, 2304, {{128, 12}, {128, 24}}},
-        {1920, 1024, {{128, 15}, {128, 30}}}, {512, 65536, {{256, 128}, {0, 0}}},    {512, 4099, {{0, 0}, {0, 0}}},
+        {512, 4096, {{128, 16}, {128, 32}}},    {512, 16384, {{128, 64}, {128, 128}}},
+        {768, 2304, {{128, 12}, {128, 24}}},    {1920, 1024, {{128, 15}, {128, 30}}},
+        {512, 65536, {{256, 128}, {256, 256}}}, {512, 131072, {{256, 256}, {0, 0}}},
+        {512, 4098, {{128, 16}, {128, 48}}},    {512, 4099, {{0, 0}, {0, 0}}},
         {32, 1024, {{0, 0}, {0, 0}}}, /* held whole */
     };
     bool held;

@@ -79,18 +79,20 @@ static uint32_t good_chunks(const struct cln_workload *work, struct cln_config *
 }
 
 void cln_group_choose_segment_pieces(const struct cln_choice *choice, struct cln_config *c) {
-    enum { VEC = 4, LANES = 128, MOST_LANES = 256 }; /* more lanes for larger pieces, where there would be many */
+    enum { FEWEST = 2, WIDEST = 4 };        /* elements of a vector */
+    enum { LANES = 128, MOST_LANES = 256 }; /* all pieces of a group are held at once: more if they are large */
     const struct cln_workload *const work = choice->work;
     struct cln_config own = *c;
-    if (!is_free(c) || !choice->facts.ptx || c->isa != CLN_ISA_PTX || work->y_measured ||
-        (work->alignment | work->spatial) % VEC || choice->facts.most_lanes < MOST_LANES)
+    own.vec = (uint32_t)cln_smaller(cln_lowest_bit(work->alignment | work->spatial), WIDEST);
+    if (!is_free(c) || !choice->facts.ptx || c->isa != CLN_ISA_PTX || work->y_measured || own.vec < FEWEST ||
+        choice->facts.most_lanes < MOST_LANES)
         return;
-    own.vec = VEC;
     own.segments = 1;
     own.row_split = CLN_ROW_SPLIT_EXCHANGE;
     for (own.lanes = LANES; own.lanes <= MOST_LANES; own.lanes *= 2)
-        if (good_chunks(work, &own, choice->facts.compute_units) && cln_group_can_exchange(work, &own)) {
-            *c = own;
+        if (good_chunks(work, &own, (uint64_t)choice->facts.compute_units * (own.lanes / LANES))) {
+            if (cln_group_can_exchange(work, &own))
+                *c = own;
             return;
         }
 }
