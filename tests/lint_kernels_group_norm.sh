@@ -51,6 +51,9 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                 BIAS_DTYPE=none HAS_SUMS=0 ACTIVATION=ACTIVATION_SILU
             strict $family CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 DWEIGHT_DTYPE=bf16 ISA=ISA_PTX \
                 REDUCE=REDUCE_SHUFFLE HAS_SUMS=1
+            pieces="${pieces% CHUNKS=*} CHUNKS=2 PIECE_CHANNELS=1"
+            strict $family CL1.2 spir64 -all $pieces DY_DTYPE=bf16 DX_DTYPE=f32 DRESIDUAL_OUT_DTYPE=bf16 DWEIGHT_DTYPE=f32 \
+                HAS_SUMS=1 ACTIVATION=ACTIVATION_SILU
             family=group_norm_backward_exchange
             strict $family CL1.2 spir64 -all $exchange X_DTYPE=f8e4m3 X_SCALING=SCALING_ROW X_SCALE_DTYPE=bf16 DY_DTYPE=f16 \
                 DX_DTYPE=bf16 DRESIDUAL_OUT_DTYPE=f32 DRESIDUAL_DTYPE=f16 DWEIGHT_DTYPE=f32 ACTIVATION=ACTIVATION_GELU

@@ -31,7 +31,8 @@ struct pieces_case {
 /* Slices: even chunks; a last chunk that is short, and vectors that span groups; chunks without positions; idle lanes; many
  * slices; the gradient of a residual, and sums that are added to. Segments: pieces of whole channels; chunks of a channel;
  * idle sets of lanes; many segments; a copy of the gradient, and sums that are added to; more pieces than lanes, without
- * weights and their gradients. */
+ * weights and their gradients; dy and the gradient of a residual with 2 bytes an element, beside an x with 4; as many
+ * pieces as lanes receive messages. */
 static const struct pieces_case cases[] = {
     {{3, 64, 32, 2, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=8"}, {0}},
     {{2, 60, 37, 10, LAST, BF16, BF16, F32, 0, 0, FAR, 4, 0, "vec=4,lanes=64,segments=1,chunks=4"}, {0}},
@@ -47,6 +48,9 @@ static const struct pieces_case cases[] = {
     {{3, 16, 32, 2, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=1,chunks=8"},
      {.dresidual = BF16, .accumulate = true}},
     {{2, 24, 16, 2, FIRST, F32, F32, 0, 0, 0, NORMAL, 0, 0, "vec=2,lanes=4,segments=1,chunks=12"}, {0}},
+    {{2, 16, 32, 2, FIRST, F32, BF16, F32, 0, SILU, NORMAL, 0, 0, "vec=2,lanes=8,segments=1,chunks=8"},
+     {.dresidual_out = BF16, .dresidual = BF16}},
+    {{2, 16, 16, 2, FIRST, F32, F32, F32, 0, GELU, FAR, 0, 0, "vec=2,lanes=8,segments=1,chunks=4"}, {0}},
 };
 enum { CASES = sizeof cases / sizeof *cases, SLICES = 6 /* cases of slices, which come first */ };
 
