@@ -131,6 +131,29 @@ const char *const check_lines[] = {
     " groups=8 layout=first",
     "group_norm_backward 3x48x100 x,dy,weight,bias=bf16 dresidual_out=f32 groups=4 layout=last",
 
+    /* One launch whose work-groups hold pieces and exchange numbers: those that wait for each other, which CPUs lack, and
+     * those that compute every number themselves. */
+    "group_norm 5x16x1024 x,weight,bias=f32 dtype=f32 activation=silu"
+    " config=vec=4,lanes=128,segments=1,chunks=4,row_split=exchange groups=1 layout=first",
+    "group_norm 5x64x512 x,weight,bias=f32 dtype=f32 activation=silu"
+    " config=vec=4,lanes=128,segments=1,chunks=4,row_split=exchange groups=4 layout=last",
+    "group_norm 5x16x64 x,weight,bias=f32 pattern=far dtype=f32"
+    " config=vec=2,lanes=16,segments=1,chunks=8,row_split=no_wait groups=2 layout=first",
+    "group_norm 3x64x32 x,weight,bias=bf16 pattern=far dtype=bf16"
+    " config=vec=4,lanes=16,segments=1,chunks=8,row_split=no_wait groups=2 layout=last",
+    "group_norm_backward 5x16x1024 x,dy,weight,bias=f32 dtype=f32 activation=silu"
+    " config=vec=4,lanes=128,segments=1,chunks=8,row_split=exchange groups=1 layout=first",
+    "group_norm_backward 5x64x512 x,dy,weight,bias=f32 dtype=f32 activation=silu"
+    " config=vec=4,lanes=128,segments=1,chunks=4,row_split=exchange groups=4 layout=last",
+    "group_norm_backward 3x12x64 x,dy,weight,bias=f32 dtype=f32 activation=gelu"
+    " config=vec=2,lanes=16,segments=1,chunks=3,row_split=no_wait groups=2 layout=first",
+    "group_norm_backward 3x64x32 x,dy,weight,bias=f32 dtype=f32"
+    " config=vec=4,lanes=16,segments=1,chunks=8,row_split=no_wait groups=2 layout=last",
+    "softmax 300x40000 x=f32 config=vec=4,lanes=128,segments=1,chunks=10,row_split=exchange",
+    "softmax 9x1001 x=bf16 pattern=special config=vec=4,lanes=16,segments=1,chunks=5,row_split=no_wait",
+    "softmax_backward 300x40000 y,dy=f32 config=vec=4,lanes=128,segments=1,chunks=20,row_split=exchange",
+    "softmax_backward 9x1001 y,dy=f32 config=vec=4,lanes=16,segments=1,chunks=8,row_split=no_wait",
+
     /* Quantisation, and norms of 8-bit tensors. */
     "quantize 70x144 x=f32 transpose",
     "quantize 5x33 x=bf16 pattern=special dtype=f8e5m2",
