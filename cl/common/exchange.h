@@ -25,6 +25,7 @@
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 
+#include "common/cache_line.h"
 #include "common/clear_words.h"
 #include "common/message.h"
 #include "common/posters.h"
@@ -32,8 +33,6 @@
 #ifndef PIECES
 #define PIECES CHUNKS
 #endif
-
-enum { FIRST_MESSAGE = 16 }; /* behind the words of posters.h, a cache line */
 
 #define LOOKS (ROW_SPLIT == ROW_SPLIT_EXCHANGE ? MOST_LOOKS : 0)
 
@@ -157,7 +156,7 @@ INLINED void take_pieces(const struct call *call, volatile global uint *words, s
     if (call->work == 0)
         return;
     const struct exchange exchange = {words + (only_posts() ? DRAWN_BY_POSTERS : DRAWN),
-                                      words + FIRST_MESSAGE,
+                                      words + CACHE_LINE_WORDS,
                                       board,
                                       board + 1,
                                       board + 2,

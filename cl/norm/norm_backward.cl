@@ -34,7 +34,7 @@
 #endif
 
 /* Words of the locks, which come before the mailboxes of teams, rounded up to a cache line. */
-#define LOCK_WORDS(slots) (LOCKED ? (BLOCKS * (slots) + 15) / 16 * 16 : 0)
+#define LOCK_WORDS(slots) (LOCKED ? (BLOCKS * (slots) + CACHE_LINE_WORDS - 1) / CACHE_LINE_WORDS * CACHE_LINE_WORDS : 0)
 
 /* The local memory of a work-group. */
 #define LOCAL_MEMORY                 \

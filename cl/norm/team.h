@@ -10,6 +10,7 @@
 #ifndef TEAM_H
 #define TEAM_H
 
+#include "common/cache_line.h"
 #include "common/message.h"
 #include "norm/norm_backward.h"
 
@@ -17,7 +18,6 @@
 #define LOOKS (ROW_SPLIT == ROW_SPLIT_EXCHANGE ? MOST_LOOKS : 1)
 #define POSTED (NORM == LAYER_NORM ? 2 : 1) /* sums of a segment */
 #define MESSAGES (POSTED * TILES)           /* of a segment */
-#define TICKET_WORDS 16                     /* before the mailboxes, a cache line */
 
 /* Whether this is the first of two launches, which posts and writes nothing else. */
 #define ONLY_POSTS (EXCHANGES && get_global_offset(0) > 0)
@@ -36,7 +36,7 @@ struct team {
 #if EXCHANGES
 
 /* The number of a work-group, in the order in which they start, so that only the last team can be incomplete. mailbox:
- * TICKET_WORDS words and then the mailboxes, all 0 before the first launch. */
+ * CACHE_LINE_WORDS words and then the mailboxes, all 0 before the first launch. */
 INLINED ulong take_place(volatile global uint *mailbox, local uint *broadcast) {
     if (get_local_id(0) == 0)
         *broadcast = atomic_inc(mailbox) % (uint)get_num_groups(0);
@@ -45,7 +45,7 @@ INLINED ulong take_place(volatile global uint *mailbox, local uint *broadcast) {
 }
 
 INLINED struct team team_of(volatile global uint *mailbox, const uint tile, local uint *received) {
-    const struct team team = {mailbox + TICKET_WORDS, received, tile, 0, 0};
+    const struct team team = {mailbox + CACHE_LINE_WORDS, received, tile, 0, 0};
     return team;
 }
 

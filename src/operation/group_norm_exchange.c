@@ -2,14 +2,13 @@
 
 #include "base/arithmetic.h"
 #include "base/context.h"
+#include "common/cache_line.h"
 #include "config/group_parts.h"
 #include "norm/group_norm_args.h"
 #include "operation/clear_words.h"
 
-enum { TICKET_WORDS = CLN_WORKSPACE_ALIGNMENT / sizeof(cl_uint) };
-
 clnorm_status cln_group_norm_tickets(uint64_t *size, struct cln_binding *tickets) {
-    return cln_group_norm_part(size, TICKET_WORDS, sizeof(cl_uint), tickets);
+    return cln_group_norm_part(size, CACHE_LINE_WORDS, sizeof(cl_uint), tickets);
 }
 
 enum { OWN = 4, MOST_ARGUMENTS = 8 };
@@ -57,7 +56,7 @@ clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_sp
 clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, uint64_t pieces,
                                    struct cln_binding *words) {
     const uint64_t of_piece = 2 * cln_larger(spec->span, 1);
-    return cln_group_norm_part(size, TICKET_WORDS + cln_product(of_piece, pieces), sizeof(cl_uint), words);
+    return cln_group_norm_part(size, CACHE_LINE_WORDS + cln_product(of_piece, pieces), sizeof(cl_uint), words);
 }
 
 clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec *spec,

@@ -6,6 +6,7 @@
 #include "base/arithmetic.h"
 #include "base/dtype.h"
 #include "base/status.h"
+#include "common/cache_line.h"
 #include "config/resources.h"
 #include "norm/norm_backward_args.h"
 #include "operation/rope.h"
@@ -62,22 +63,20 @@ static bool needs_means(const problem *p) {
     return p->dx.dtype || p->dresidual.dtype || (p->gate_first && p->dz.dtype);
 }
 
-/* Words of a cache line, as in cl/norm/team.h and norm_backward.cl. The locks before the mailbox are rounded up to it. */
-enum { LINE_WORDS = 16 };
-
+/* The locks before the mailbox are rounded up to a cache line. */
 static uint64_t lock_words(uint64_t locks) {
-    return cln_divide_up(locks, LINE_WORDS) * LINE_WORDS;
+    return cln_divide_up(locks, CACHE_LINE_WORDS) * CACHE_LINE_WORDS;
 }
 
 /* A cache line for the ticket, then a word for each sum of each tile. */
 static clnorm_status mailbox_words(uint64_t segments, uint64_t tiles, clnorm_norm norm, uint64_t *words) {
     const uint64_t of_segment = (norm == CLNORM_LAYER_NORM ? 2 : 1) * tiles;
-    if (__builtin_mul_overflow(segments, of_segment, words) || *words > INT64_MAX / sizeof(cl_uint) - LINE_WORDS)
+    if (__builtin_mul_overflow(segments, of_segment, words) || *words > INT64_MAX / sizeof(cl_uint) - CACHE_LINE_WORDS)
         return cln_fail(CLNORM_OVERFLOW,
                         "the workspace has %" PRIu64 " words for each of %" PRIu64
                         " segments: expected less than 2^63 bytes in all",
                         of_segment, segments);
-    *words += LINE_WORDS;
+    *words += CACHE_LINE_WORDS;
     return CLNORM_SUCCESS;
 }
 

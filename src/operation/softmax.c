@@ -3,6 +3,7 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
+#include "common/cache_line.h"
 #include "config/cost.h"
 #include "config/resources.h"
 #include "operation/clear_words.h"
@@ -131,13 +132,13 @@ static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struc
 /* Adds the kernel whose work-groups exchange totals, behind one that empties their words: of tickets, then [rows, chunks,
  * numbers]. */
 static clnorm_status add_exchange(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
-    const uint64_t tickets = CLN_WORKSPACE_ALIGNMENT / sizeof(cl_uint), numbers = is_backward(plan->operation) ? 1 : 2;
+    const uint64_t numbers = is_backward(plan->operation) ? 1 : 2;
     const struct kernel *const kernel = is_backward(plan->operation) ? &backward_exchange : &exchange;
     const uint64_t messages = cln_product(cln_product(work->rows, plan->config.chunks), numbers);
     const struct cln_spec spec = spec_of(plan, desc);
     struct cln_binding words;
     uint64_t size = 0;
-    if (!cln_workspace_place(&size, tickets + messages, sizeof(cl_uint), &words))
+    if (!cln_workspace_place(&size, CACHE_LINE_WORDS + messages, sizeof(cl_uint), &words))
         return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace",
                         work->rows);
     cln_plan_set_workspace(plan, size);

@@ -1,0 +1,8 @@
+/* The 32-bit words of a cache line. In a workspace, the words by which work-groups draw their work, and locks, fill whole
+ * lines, so that they share none with the messages behind them. The host's code includes this file too. */
+#ifndef CACHE_LINE_H
+#define CACHE_LINE_H
+
+#define CACHE_LINE_WORDS 16
+
+#endif
