@@ -50,7 +50,7 @@ static const struct pieces_case cases[] = {
     {{2, 24, 16, 2, FIRST, F32, F32, 0, 0, 0, NORMAL, 0, 0, "vec=2,lanes=4,segments=1,chunks=12"}, {0}},
     {{2, 16, 32, 2, FIRST, F32, BF16, F32, 0, SILU, NORMAL, 0, 0, "vec=2,lanes=8,segments=1,chunks=8"},
      {.dresidual_out = BF16, .dresidual = BF16}},
-    {{2, 16, 16, 2, FIRST, F32, F32, F32, 0, GELU, FAR, 0, 0, "vec=2,lanes=8,segments=1,chunks=4"}, {0}},
+    {{2, 16, 16, 2, FIRST, F32, F32, F32, 0, 0, FAR, 0, 0, "vec=2,lanes=8,segments=1,chunks=4"}, {0}},
 };
 enum { CASES = sizeof cases / sizeof *cases, SLICES = 6 /* cases of slices, which come first */ };
 
@@ -128,10 +128,16 @@ static bool bits_are_those_of_any_way(const struct fixture *fixture, size_t i) {
 }
 
 /* Slow devices take a case of each layout. */
+static bool takes_case(const struct fixture *fixture, size_t i) {
+    return fixture_is_slow(fixture) ? i % SLICES == 0 : fixture_takes(i);
+}
+
 static void all_ways_are_alike(void **state) {
     size_t taken[] = {[FIRST] = 0, [LAST] = 0}, count[] = {[FIRST] = 0, [LAST] = 0};
-    for (size_t i = 0; i < CASES; i += fixture_is_slow(*state) ? SLICES : 1) {
+    for (size_t i = 0; i < CASES; i++) {
         const int layout = cases[i].c.layout;
+        if (!takes_case(*state, i))
+            continue;
         taken[layout] += bits_are_those_of_any_way(*state, i);
         count[layout]++;
     }
