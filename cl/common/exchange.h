@@ -62,23 +62,46 @@ static inline uint draw(const struct exchange *exchange) {
     return get_local_id(0) == 0 ? atomic_inc(exchange->drawn) : 0;
 }
 
-/* This lane's first message of a row, or 0 if it has not arrived. */
-static inline uint look_early(const struct exchange *exchange, const volatile global uint *messages) {
-    const uint lane = (uint)get_local_id(0);
-    return exchange->looks > 0 && lane < PIECES * NUMBERS ? messages[lane] : 0;
+/* Messages that a lane looks at together, so that it waits once for all of them. Many lanes have no registers for them. */
+#define MOST_AT_ONCE (LANES > 128 ? 1u : 4u)
+#define OWN_MESSAGES ((PIECES * NUMBERS + LANES - 1u) / LANES) /* of a row, of a lane at most */
+#define LOOKED_AT (OWN_MESSAGES < MOST_AT_ONCE ? OWN_MESSAGES : MOST_AT_ONCE)
+
+/* Messages LANES apart, 0 for those that have not arrived, or are not there. */
+struct looked {
+    uint message[LOOKED_AT];
+};
+
+/* first: the first lane's first message. */
+INLINED void look(const struct exchange *exchange, const volatile global uint *messages, const uint first,
+                  struct looked *looked) {
+#pragma unroll
+    for (uint k = 0; k < LOOKED_AT; k++) {
+        const uint i = first + (uint)get_local_id(0) + k * LANES;
+        looked->message[k] = exchange->looks > 0 && i < PIECES * NUMBERS ? messages[i] : 0;
+    }
 }
 
-/* Receives this lane's share of a row's messages. early: its first one, from look_early. Returns whether all have arrived,
- * as soon as they have, or else after so many looks for one. */
-static inline bool receive(const volatile global uint *messages, const uint early, local uint *received,
-                           const uint most_looks) {
+/* Receives this lane's share of a row's messages. early: its first ones. Returns whether all have arrived, as soon as they
+ * have, or else after so many looks for one. Every lane has equally many rounds, as PoCL 3.1 mixes up unlike ones. */
+INLINED bool receive(const struct exchange *exchange, const volatile global uint *messages, const struct looked *early,
+                     const uint most_looks) {
     bool all = true;
-    for (uint i = (uint)get_local_id(0); i < PIECES * NUMBERS; i += LANES) {
-        uint message = i < LANES ? early : 0;
-        for (uint looks = 0; looks < most_looks && all && message == 0; looks++)
-            message = messages[i];
-        received[i] = message;
-        all = all && message != 0;
+    for (uint first = 0; first < PIECES * NUMBERS; first += LOOKED_AT * LANES) {
+        struct looked looked = *early;
+        if (first > 0)
+            look(exchange, messages, first, &looked);
+#pragma unroll
+        for (uint k = 0; k < LOOKED_AT; k++) {
+            const uint i = first + (uint)get_local_id(0) + k * LANES;
+            if (i < PIECES * NUMBERS) {
+                uint message = looked.message[k];
+                for (uint looks = 0; looks < most_looks && all && message == 0; looks++)
+                    message = messages[i];
+                exchange->received[i] = message;
+                all = all && message != 0;
+            }
+        }
     }
     return all;
 }
@@ -114,12 +137,12 @@ static inline const volatile global uint *messages_of_row(const struct exchange 
 }
 
 /* Writes a piece, as soon as the numbers of its row are there. Meanwhile it draws the next one, whose ticket it returns. */
-INLINED uint finish(const struct call *call, const struct exchange *exchange, struct shared *shared, const uint early,
-                    struct piece *piece) {
+INLINED uint finish(const struct call *call, const struct exchange *exchange, struct shared *shared,
+                    const struct looked *early, struct piece *piece) {
     const bool writes = is_written(call, piece);
     const ulong index = written_index(call, piece);
     const uint looks = writes ? exchange->looks : 0;
-    if (!receive(messages_of_row(exchange, index), early, exchange->received, looks) && writes)
+    if (!receive(exchange, messages_of_row(exchange, index), early, looks) && writes)
         *exchange->missing = 1;
     barrier(CLK_LOCAL_MEM_FENCE);
     post_missing(call, exchange, index, shared, &piece->held);
@@ -140,15 +163,16 @@ INLINED void load_drawn(const struct call *call, const struct exchange *exchange
     load_piece(call, active ? piece->index : 0, active, &piece->held);
 }
 
-/* Posts the numbers of a piece, finishes the one before, and loads the next in its place. It loads the first message before
+/* Posts the numbers of a piece, finishes the one before, and loads the next in its place. It looks at messages before
  * it computes the numbers, to hide the time of that load. */
 INLINED void take_step(const struct call *call, const struct exchange *exchange, struct shared *shared, struct piece *piece,
                        struct piece *before) {
     const bool active = piece->index < call->work;
     const ulong index = active ? piece->index : 0;
-    const uint early = look_early(exchange, messages_of_row(exchange, written_index(call, before)));
+    struct looked early;
+    look(exchange, messages_of_row(exchange, written_index(call, before)), 0, &early);
     post_piece(call, index, active, &piece->held, shared, messages_of(exchange, index));
-    const uint ticket = finish(call, exchange, shared, early, before);
+    const uint ticket = finish(call, exchange, shared, &early, before);
     load_drawn(call, exchange, ticket, before);
 }
 
