@@ -9,6 +9,8 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
                                 const struct cln_config *c);
 clnorm_status cln_check_backward(const clnorm_device_info *device, const struct cln_workload *work,
                                  const struct cln_config *c);
+clnorm_status cln_check_group(const clnorm_device_info *device, const struct cln_workload *work,
+                              const struct cln_config *c);
 clnorm_status cln_check_elements(const clnorm_device_info *device, const struct cln_workload *work,
                                  const struct cln_config *c);
 

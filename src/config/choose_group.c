@@ -1,8 +1,5 @@
 /* Configs of group norm. The order of a sum depends on the chunks, so they must not depend on the number of samples. Only
  * the way in which outputs are stored does, and with channels first whether work-groups exchange sums. */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/arithmetic.h"
 #include "config/candidates.h"
 #include "config/check.h"
@@ -176,15 +173,6 @@ static uint64_t lanes_of_last(const struct cln_choice *choice, const struct cln_
     return best;
 }
 
-/* Channels last: bytes of local memory for the slices or phases of a work-group. */
-static uint64_t local_bytes(const struct cln_workload *work, const struct cln_config *c) {
-    if (cln_config_slice_groups(work, c))
-        return cln_slice_bytes(work, c);
-    return work->channels_last && c->lanes > 1 && c->segments > 1
-               ? 2 * (uint64_t)c->lanes * c->segments * (c->vec + 1) * work->real_size
-               : 0;
-}
-
 /* Enough segments for a work-group, within half of the local memory. */
 static uint64_t segments_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { ITEMS = 128 };
@@ -192,7 +180,7 @@ static uint64_t segments_of(const struct cln_choice *choice, const struct cln_co
     if (choice->facts.alone || c->reduce == CLN_REDUCE_SUBGROUP)
         return 1;
     own.segments = (uint32_t)cln_larger(cln_smaller(ITEMS, choice->facts.most_lanes) / c->lanes, 1);
-    while (own.segments > 1 && local_bytes(choice->work, &own) > choice->device->local_memory / 2)
+    while (own.segments > 1 && cln_last_bytes(choice->work, &own) > choice->device->local_memory / 2)
         own.segments /= 2;
     return own.segments;
 }
@@ -323,65 +311,6 @@ static struct cln_config complete(const struct cln_choice *choice) {
     return c;
 }
 
-/* Writes what cln_group_row counts. */
-static void name_row(const struct cln_workload *work, const struct cln_config *c, char *name, size_t size) {
-    const uint64_t positions = cln_config_row_positions(work, c);
-    const bool whole = cln_group_row(work, c, c->lanes > 1) != work->spatial;
-    if (positions > 1)
-        (void)snprintf(name, size, "the elements of %" PRIu64 " positions", positions);
-    else
-        (void)snprintf(name, size, "%s", work->channels_last ? "cols" : whole ? "a group's elements" : "spatial");
-}
-
-static clnorm_status check_chunks(const struct cln_workload *work, const struct cln_config *c) {
-    const uint64_t most = work->channels_last ? cln_group_rows(work, c) : work->group_size;
-    const uint64_t positions = cln_config_row_positions(work, c);
-    char expected[64] = "at most one per element of a group";
-    if (c->chunks <= most)
-        return CLNORM_SUCCESS;
-    if (positions > 1)
-        (void)snprintf(expected, sizeof expected, "at most one per %" PRIu64 " positions", positions);
-    else if (work->channels_last)
-        (void)snprintf(expected, sizeof expected, "at most one per position");
-    return cln_config_refuse("chunks", c->chunks, expected);
-}
-
-/* Rules that only a forced knob can break. */
-static clnorm_status check(const struct cln_choice *choice, const struct cln_config *c) {
-    const struct cln_workload *const work = choice->work;
-    const uint64_t row = cln_group_row(work, c, c->lanes > 1);
-    char name[64], expected[128];
-    name_row(work, c, name, sizeof name);
-    const bool anywhere = cln_group_begins_anywhere(work, c, c->lanes > 1);
-    if (c->lanes > 1 && row % c->vec &&
-        !anywhere) { /* PoCL 3.1 confuses the lanes' private arrays in tails of several elements */
-        (void)snprintf(expected, sizeof expected, "a divisor of %s where there are several lanes", name);
-        return cln_config_refuse("vec", c->vec, expected);
-    }
-    const uint64_t divided = cln_group_divided_by_vec(work, c, c->lanes > 1);
-    if (!cln_config_element_aligned(choice->device, c) && divided % c->vec) {
-        (void)snprintf(expected, sizeof expected, "a divisor of %s%severy stride on this device", anywhere ? "" : name,
-                       anywhere ? "" : " and ");
-        return cln_config_refuse("vec", c->vec, expected);
-    }
-    struct cln_workload of_rules = *work; /* for the forward's rules of lanes, vectors and accesses */
-    struct cln_config rules = *c;
-    of_rules.group_size = row;
-    of_rules.alignment = divided;
-    rules.keep = CLN_KEEP_REREAD;
-    rules.chunks = 1;
-    clnorm_status status = cln_check_forward(choice->device, &of_rules, &rules);
-    if (status)
-        return status;
-    if (c->segments > 1 && local_bytes(work, c) > choice->device->local_memory / 2)
-        return cln_config_refuse("segments", c->segments,
-                                 "fewer, or fewer lanes: they need more than half of the local memory");
-    if (local_bytes(work, c) > choice->device->local_memory)
-        return cln_config_refuse("lanes", c->lanes, "fewer: their sums need more than the local memory");
-    status = cln_group_check_row_split(choice->device, work, c);
-    return status ? status : check_chunks(work, c);
-}
-
 clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,
                                       const struct cln_config *forced, struct cln_config *config) {
     const clnorm_status status = cln_knobs_check(forced, work->users);
@@ -389,5 +318,5 @@ clnorm_status cln_config_choose_group(const clnorm_device_info *device, const st
         return status;
     const struct cln_choice choice = {device, cln_facts_of(device), work, forced};
     *config = complete(&choice);
-    return check(&choice, config);
+    return cln_check_group(device, work, config);
 }

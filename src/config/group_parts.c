@@ -71,28 +71,6 @@ static uint64_t pieces_of_group(const struct cln_workload *work, const struct cl
     return cln_larger(cln_divide_up(units_of_group(work, c), c->segments), 1);
 }
 
-clnorm_status cln_group_check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
-                                        const struct cln_config *c) {
-    const uint64_t board = cln_product(2 + 2 * (uint64_t)c->chunks, sizeof(cl_uint)); /* of cl/common/exchange.h */
-    if (!cln_exchanges(c))
-        return CLNORM_SUCCESS;
-    if (!cln_group_can_exchange(work, c))
-        return cln_config_refuse("row_split", c->row_split,
-                                 "two_passes, unless a group with channels first has several chunks, few beside its "
-                                 "elements, or, with segments=1, registers hold equally large pieces of an f32 x, or "
-                                 "chunks of channels last of an x of 2 or 4 bytes, and it is not f64, nor are scales "
-                                 "measured");
-    if (c->iterations > 1)
-        return cln_config_refuse("iterations", c->iterations, "1 where work-groups exchange sums");
-    if (c->row_split == CLN_ROW_SPLIT_EXCHANGE && (work->channels_last || cln_group_holds_pieces(work, c)) &&
-        device->kind == CLNORM_DEVICE_CPU)
-        return cln_config_refuse("row_split", c->row_split,
-                                 "two_passes on CPUs where registers hold pieces, as their work-groups do not run at once");
-    if (cln_group_holds_pieces(work, c) && board + cln_scratch_bytes(work, c) > device->local_memory)
-        return cln_config_refuse("chunks", c->chunks, "fewer: their sums need more than the local memory");
-    return CLNORM_SUCCESS;
-}
-
 /* Bytes of a piece's inputs. */
 static uint64_t piece_bytes(const struct cln_workload *work, const struct cln_config *c) {
     return cln_larger(cln_product(work->group_size, work->held_size) / pieces_of_group(work, c), 1);

@@ -13,12 +13,8 @@ uint64_t cln_group_part_rows(uint64_t channels_of_group, uint64_t block);
 /* Whether the work-groups that write outputs add up parts themselves, which saves a launch. */
 bool cln_group_merges(const struct cln_workload *work, const struct cln_config *c);
 
-/* Refuses a row split for which the work-groups of one launch cannot exchange sums: see cl/norm/group_norm_tickets.h and
- * cl/common/exchange.h. */
-clnorm_status cln_group_check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
-                                        const struct cln_config *c);
-
-/* Whether the work-groups of one launch can exchange the sums of parts, or of pieces that they hold. */
+/* Whether the work-groups of one launch can exchange the sums of parts, or of pieces that they hold: see
+ * cl/norm/group_norm_tickets.h and cl/common/exchange.h. */
 bool cln_group_can_exchange(const struct cln_workload *work, const struct cln_config *c);
 
 /* Whether a device gains by an exchange: the inputs of several groups lie in its L2 cache until they are read again, but

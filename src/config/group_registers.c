@@ -99,6 +99,14 @@ uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_confi
            cln_scratch_bytes(work, c);
 }
 
+uint64_t cln_last_bytes(const struct cln_workload *work, const struct cln_config *c) {
+    if (cln_config_slice_groups(work, c))
+        return cln_slice_bytes(work, c);
+    return work->channels_last && c->lanes > 1 && c->segments > 1
+               ? 2 * (uint64_t)c->lanes * c->segments * (c->vec + 1) * work->real_size
+               : 0;
+}
+
 /* --------------------------------------------------------------------------------------- segments of channels first */
 
 uint64_t cln_held_elements(const struct cln_workload *work, const struct cln_config *c, uint64_t lanes) {
