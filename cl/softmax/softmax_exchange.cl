@@ -84,7 +84,7 @@ INLINED void write_vectors(const struct call *call, const struct row *row, const
 #include "softmax/softmax_exchange.h"
 
 /* For offsets that are multiples of a vector's size. */
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void softmax_exchange(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
+kernel WORK_GROUP_SIZE void softmax_exchange(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_pieces(&call, words + words_at, &shared, board);
@@ -92,8 +92,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void softmax_exc
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-softmax_exchange_unaligned(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
+kernel WORK_GROUP_SIZE void softmax_exchange_unaligned(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_ARGS), .aligned = false};
     take_pieces(&call, words + words_at, &shared, board);

@@ -182,3 +182,22 @@ bool cln_group_holds_pieces(const struct cln_workload *work, const struct cln_co
     return work->group_size % c->vec == 0 && vectors % c->chunks == 0 &&
            cln_product(cln_divide_up(vectors / c->chunks, c->lanes), c->vec) <= registers_of_piece(work, c);
 }
+
+/* Registers of a lane for its share of a piece. */
+static uint64_t held_registers(const struct cln_workload *work, const struct cln_config *c) {
+    enum { REGISTER = 4 }; /* bytes */
+    const uint64_t span = cln_config_slice_groups(work, c);
+    if (!span && work->channel_sums) {
+        const struct cln_channel_piece piece = cln_channel_piece(work, c);
+        return cln_piece_registers(work, c, &piece);
+    }
+    const uint64_t row = span * work->channels_of_group / c->vec; /* vectors */
+    const uint64_t vectors = span ? cln_divide_up(cln_divide_up(work->spatial, c->chunks), c->lanes / row)
+                                  : cln_divide_up(work->group_size / c->vec / c->chunks, c->lanes);
+    return cln_divide_up(cln_product(vectors * c->vec, work->held_size), REGISTER);
+}
+
+uint64_t cln_group_bound_of_registers(const struct cln_workload *work, const struct cln_config *c) {
+    const bool holds = cln_exchanges(c) && (cln_config_slice_groups(work, c) || cln_group_holds_pieces(work, c));
+    return holds ? cln_bound_of_registers(c, held_registers(work, c)) : 0;
+}

@@ -13,6 +13,9 @@ uint64_t cln_slice_span(const struct cln_workload *work, uint64_t vec);
 /* The positions of a slice that the lanes of a work-group hold in each of two pieces; 0: they hold none. */
 uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_config *c);
 
+/* cln_bound_of_registers of work-groups that hold pieces; 0, too, where they hold none. */
+uint64_t cln_group_bound_of_registers(const struct cln_workload *work, const struct cln_config *c);
+
 /* Bytes of local memory of a work-group of the kernels of slices, cl/norm/group_norm_last*.cl, and of any of channels last.
  */
 uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_config *c);

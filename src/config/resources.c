@@ -51,6 +51,14 @@ uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config
     return cln_vectors_per_lane(work, c) * c->vec * element;
 }
 
+uint64_t cln_bound_of_registers(const struct cln_config *c, uint64_t held) {
+    enum { FEW = 40, MANY = 64 };                     /* held */
+    enum { BOUND_OF_FEW = 128, BOUND_OF_MANY = 168 }; /* for 4 and 3 work-groups of 128 items */
+    const uint64_t bound = held <= FEW ? BOUND_OF_FEW : BOUND_OF_MANY;
+    const bool fits = held <= MANY && cln_product(bound, cln_product(c->lanes, c->segments)) <= CLN_REGISTERS_OF_UNIT;
+    return c->isa == CLN_ISA_PTX && fits ? bound : 0;
+}
+
 bool cln_holds_pieces(const struct cln_workload *work, const struct cln_config *c) {
     return work->users == CLN_KNOBS_SOFTMAX && cln_exchanges(c);
 }

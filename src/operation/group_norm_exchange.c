@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "common/cache_line.h"
 #include "config/group_parts.h"
+#include "config/group_registers.h"
 #include "norm/group_norm_args.h"
 #include "operation/clear_words.h"
 
@@ -62,5 +63,7 @@ clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, 
 clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec *spec,
                                         const struct cln_group_norm_kernel *kernel, struct cln_binding words) {
     const struct cln_argument own[OWN] = {cln_integer("iterations", 1), cln_bind("words", words), {0}};
-    return add_launch(plan, spec, kernel, words, own);
+    struct cln_spec bounded = *spec;
+    bounded.registers = cln_group_bound_of_registers(&plan->work, &plan->config);
+    return add_launch(plan, &bounded, kernel, words, own);
 }

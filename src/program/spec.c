@@ -122,6 +122,7 @@ static const struct field {
     {"MERGES", offsetof(struct cln_spec, merges), OPTION, GROUP},
     {"BLOCK", offsetof(struct cln_spec, block), OPTION, GROUP},
     {"ROW_SPLIT", offsetof(struct cln_spec, row_split), OPTION, GROUP | SOFTMAX},
+    {"REGISTERS", offsetof(struct cln_spec, registers), OPTION, GROUP | SOFTMAX},
     {"ROW_POSITIONS", offsetof(struct cln_spec, row_positions), NUMBER, GROUP},
     {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), OPTION, GROUP},
 };
@@ -164,4 +165,6 @@ void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPA
                                 : snprintf(end, room, " -D %s=%" PRIu64, fields[i].macro, value);
         length += (size_t)written;
     }
+    if (spec->registers && length < CLN_OPTIONS_CAPACITY)
+        (void)snprintf(options + length, CLN_OPTIONS_CAPACITY - length, " -cl-nv-maxrregcount=%" PRIu64, spec->registers);
 }
