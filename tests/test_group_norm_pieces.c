@@ -31,8 +31,9 @@ struct pieces_case {
 };
 
 /* Slices: even chunks; a last chunk that is short, and vectors that span groups; chunks without positions; idle lanes; many
- * slices; an 8-bit y. Segments: more chunks than lanes; idle lanes; vectors that span channels; many segments; an 8-bit y.
- * They have vec=2, since PoCL 3.1 takes minutes to build their kernel with vec=4. */
+ * slices; an 8-bit y; narrow rows, as the numbers of wide ones are many. Segments: more chunks than lanes; idle lanes;
+ * vectors that span channels; many segments; an 8-bit y. They have vec=2, since PoCL 3.1 takes minutes to build their
+ * kernel with vec=4. */
 static const struct pieces_case cases[] = {
     {{3, 64, 32, 2, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=8"}, {0}},
     {{2, 60, 37, 10, LAST, BF16, BF16, F32, 0, 0, FAR, 4, 0, "vec=4,lanes=64,segments=1,chunks=6"}, {0}},
@@ -41,6 +42,7 @@ static const struct pieces_case cases[] = {
     {{90, 64, 18, 1, LAST, BF16, BF16, F32, BF16, SILU, FAR, 0, 0, "vec=4,lanes=16,segments=1,chunks=5"}, {0}},
     {{3, 64, 24, 2, LAST, BF16, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=6"},
      {.y = E4M3, .y_scaling = CLNORM_SCALING_TENSOR, .y_given = 0.125}},
+    {{2, 32, 85, 32, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=2,lanes=64,segments=1,chunks=17"}, {0}},
     {{3, 12, 64, 2, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=2,lanes=8,segments=1,chunks=12"}, {0}},
     {{2, 30, 36, 3, FIRST, F32, BF16, F32, 0, 0, FAR, 4, 0, "vec=2,lanes=8,segments=1,chunks=5"}, {0}},
     {{2, 8, 27, 2, FIRST, F32, F32, BF16, 0, GELU, SPIKES, 0, 0, "vec=2,lanes=8,segments=1,chunks=6"}, {0}},
@@ -48,7 +50,7 @@ static const struct pieces_case cases[] = {
     {{3, 64, 24, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=2,lanes=8,segments=1,chunks=12"},
      {.y = E4M3, .y_scaling = CLNORM_SCALING_TENSOR, .y_given = 0.125}},
 };
-enum { CASES = sizeof cases / sizeof *cases, SLICES = 6 /* cases of slices, which come first */ };
+enum { CASES = sizeof cases / sizeof *cases, SLICES = 7 /* cases of slices, which come first */ };
 
 /* Whether a device takes a config: some lack vectors at such strides, several lanes, or the wait. */
 static bool is_taken(const struct fixture *fixture, const struct group_case *c, const struct group_more *more) {
@@ -204,7 +206,8 @@ static struct cln_config chosen(size_t device, uint64_t rows, uint64_t cols, uin
 }
 
 /* Slices of f32 that no work-group holds are exchanged on NVIDIA's GPUs from compute capability 8.0 on, whatever the number
- * of samples, unless vectors span groups, chunks are uneven, or there are too many pieces. */
+ * of samples, unless vectors span groups, or there are too many pieces. So are slices whose lanes would hold many elements
+ * of narrow rows. Chunks are equally large if not many more are. */
 static void large_slices_are_exchanged(void **state) {
     (void)state;
     for (uint64_t rows = 1; rows <= 64; rows *= 8) {
@@ -214,14 +217,35 @@ static void large_slices_are_exchanged(void **state) {
         assert_int_equal(c.chunks, 16);
     }
     assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4096, CLNORM_BF16).row_split, CLN_ROW_SPLIT_TWO_PASSES);
-    assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4099, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
-    assert_int_equal(chosen(MADE_UP_H200, 8, 320, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES); /* 10 channels */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4099, CLNORM_F32).chunks, 17);  /* uneven */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 640, 4096, CLNORM_F32).chunks, 32);  /* even ones, for 22 */
+    assert_int_equal(chosen(MADE_UP_H200, 64, 256, 3136, CLNORM_F32).chunks, 14); /* narrow rows */
+    assert_int_equal(chosen(MADE_UP_H200, 64, 512, 784, CLNORM_F32).chunks, 1);   /* of few elements */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 320, 4096, CLNORM_F32).vec, 2);      /* of a group's 10 channels */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 288, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES); /* 9 */
     assert_int_equal(chosen(MADE_UP_H200, 8, 1280, 64, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);  /* held */
     assert_int_equal(chosen(MADE_UP_H200, 1, 512, 262144, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
     assert_int_equal(chosen(MADE_UP_H200, UINT64_C(1) << 30, 512, 4096, CLNORM_F32).row_split,
                      CLN_ROW_SPLIT_TWO_PASSES); /* tickets have 32 bits */
     assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4096, CLNORM_F64).row_split, CLN_ROW_SPLIT_TWO_PASSES);
     assert_int_equal(chosen(MADE_UP_T4, 8, 512, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
+}
+
+/* A compute unit has registers for four work-groups, or for three that hold more, unless their lanes are forced to be many.
+ * Those that hold nothing are not bounded. */
+static void registers_are_bounded(void **state) {
+    (void)state;
+    const clnorm_group_norm_desc descs[] = {image_of(8, 512, 16384, LAST, CLNORM_F32),
+                                            image_of(8, 512, 16384, FIRST, CLNORM_F32),
+                                            image_of(8, 512, 16384, LAST, CLNORM_BF16)};
+    static const uint64_t bounds[] = {168, 128, 0};
+    for (size_t i = 0; i < sizeof descs / sizeof *descs; i++) {
+        const struct cln_workload work = cln_group_norm.workload(&cln_group_norm, &descs[i]);
+        struct cln_config c = chosen_for(MADE_UP_H200, &work);
+        assert_int_equal(cln_group_bound_of_registers(&work, &c), bounds[i]);
+        c.lanes *= 8;
+        assert_int_equal(cln_group_bound_of_registers(&work, &c), 0);
+    }
 }
 
 /* With channels first, f32. held: whether registers hold pieces. */
@@ -247,7 +271,7 @@ static void large_segments_are_exchanged(void **state) {
         } choice[2];                /* forward, backward */
     } images[] = {
         {512, 4096, {{128, 16}, {128, 32}}},    {512, 16384, {{128, 64}, {128, 128}}},
-        {768, 2304, {{128, 12}, {128, 24}}},    {1920, 1024, {{128, 15}, {128, 30}}},
+        {768, 2304, {{128, 12}, {128, 24}}},    {1920, 1024, {{128, 15}, {128, 20}}},
         {512, 65536, {{256, 128}, {256, 256}}}, {512, 131072, {{256, 256}, {0, 0}}},
         {512, 4098, {{128, 16}, {128, 48}}},    {512, 4099, {{0, 0}, {0, 0}}},
         {32, 1024, {{0, 0}, {0, 0}}}, /* held whole */
@@ -271,7 +295,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_ways_are_alike),           cmocka_unit_test(a_variance_may_be_infinite),
         cmocka_unit_test(work_that_is_refused),         cmocka_unit_test(large_slices_are_exchanged),
-        cmocka_unit_test(large_segments_are_exchanged),
+        cmocka_unit_test(large_segments_are_exchanged), cmocka_unit_test(registers_are_bounded),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

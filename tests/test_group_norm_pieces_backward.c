@@ -29,10 +29,10 @@ struct pieces_case {
 };
 
 /* Slices: even chunks; a last chunk that is short, and vectors that span groups; chunks without positions; idle lanes; many
- * slices; the gradient of a residual, and sums that are added to. Segments: pieces of whole channels; chunks of a channel;
- * idle sets of lanes; many segments; a copy of the gradient, and sums that are added to; more pieces than lanes, without
- * weights and their gradients; dy and the gradient of a residual with 2 bytes an element, beside an x with 4; as many
- * pieces as lanes receive messages. */
+ * slices; the gradient of a residual, and sums that are added to; narrow rows, as the numbers of wide ones are many.
+ * Segments: pieces of whole channels; chunks of a channel; idle sets of lanes; many segments; a copy of the gradient, and
+ * sums that are added to; more pieces than lanes, without weights and their gradients; dy and the gradient of a residual
+ * with 2 bytes an element, beside an x with 4; as many pieces as lanes receive messages. */
 static const struct pieces_case cases[] = {
     {{3, 64, 32, 2, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=8"}, {0}},
     {{2, 60, 37, 10, LAST, BF16, BF16, F32, 0, 0, FAR, 4, 0, "vec=4,lanes=64,segments=1,chunks=4"}, {0}},
@@ -41,6 +41,7 @@ static const struct pieces_case cases[] = {
     {{90, 64, 18, 1, LAST, BF16, BF16, BF16, 0, SILU, FAR, 0, 0, "vec=4,lanes=16,segments=1,chunks=5"}, {0}},
     {{3, 64, 24, 2, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=12"},
      {.dresidual_out = F32, .dresidual = BF16, .accumulate = true}},
+    {{2, 32, 85, 32, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=2,lanes=64,segments=1,chunks=17"}, {0}},
     {{3, 12, 64, 2, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=1,chunks=3"}, {0}},
     {{2, 6, 96, 3, FIRST, F32, F32, BF16, 0, 0, FAR, 4, 0, "vec=4,lanes=8,segments=1,chunks=6"}, {0}},
     {{4, 40, 16, 4, FIRST, F32, F32, F32, 0, GELU, SPIKES, 0, 0, "vec=2,lanes=16,segments=1,chunks=2"}, {0}},
@@ -52,7 +53,7 @@ static const struct pieces_case cases[] = {
      {.dresidual_out = BF16, .dresidual = BF16}},
     {{2, 16, 16, 2, FIRST, F32, F32, F32, 0, 0, FAR, 0, 0, "vec=2,lanes=8,segments=1,chunks=4"}, {0}},
 };
-enum { CASES = sizeof cases / sizeof *cases, SLICES = 6 /* cases of slices, which come first */ };
+enum { CASES = sizeof cases / sizeof *cases, SLICES = 7 /* cases of slices, which come first */ };
 
 static struct group_run run_of(const struct group_case *c, const struct group_more *more, bool given) {
     struct group_run run = group_run_make_more(c, more);
@@ -149,7 +150,7 @@ static void work_that_is_refused(void **state) {
         {"vec=4,lanes=16,chunks=16,segments=2,row_split=no_wait", "row_split is no_wait: expected two_passes", F32, 2},
         {"vec=4,lanes=16,chunks=16,iterations=2,row_split=no_wait", "iterations is 2: expected 1", F32, 2},
         {"vec=4,lanes=16,chunks=16,row_split=no_wait", "row_split is no_wait: expected two_passes", CLNORM_F64, 2},
-        {"vec=1,lanes=32,chunks=16,row_split=no_wait", "row_split is no_wait: expected two_passes", F32,
+        {"vec=1,lanes=16,chunks=16,row_split=no_wait", "row_split is no_wait: expected two_passes", F32,
          64}, /* few lanes */
     };
     const struct fixture *const fixture = *state;
@@ -197,8 +198,10 @@ static void large_slices_are_exchanged(void **state) {
         assert_int_equal(c.chunks, 32);
     }
     assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4096, CLNORM_BF16).row_split, CLN_ROW_SPLIT_TWO_PASSES);
-    assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4099, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
-    assert_int_equal(chosen(MADE_UP_H200, 8, 320, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES); /* 10 channels */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4099, CLNORM_F32).chunks, 33);   /* uneven */
+    assert_int_equal(chosen(MADE_UP_H200, 12, 128, 16384, CLNORM_F32).chunks, 64); /* narrow rows */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 320, 4096, CLNORM_F32).vec, 2);       /* of a group's 10 channels */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 288, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES); /* 9 */
     assert_int_equal(chosen(MADE_UP_H200, 8, 1280, 64, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);  /* held */
     assert_int_equal(chosen(MADE_UP_H200, 1, 512, 262144, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
     assert_int_equal(chosen(MADE_UP_T4, 8, 512, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);

@@ -5,7 +5,7 @@
 
 /* ------------------------------------------------------------------------------------------- slices of channels last */
 
-enum { WIDE_ROW = 128, ROW = 64, NARROW_ROW = 32 }; /* bytes that a slice has of a position, at least */
+enum { WIDE_ROW = 128, PIECE_ROW = 96, ROW = 64, NARROW_ROW = 32 }; /* bytes that a slice has of a position, at least */
 
 /* The fewest groups that divide a sample's, whose channels are whole vectors, and which have so many bytes of a position at
  * least: whole sectors of a GPU's memory, or, with less than WIDE_ROW, parts of sectors too if they are a line of its
@@ -59,10 +59,14 @@ static uint64_t held_of_span(const struct cln_workload *work, const struct cln_c
     return elements <= most && holds_slice(work, c, elements) ? elements : 0;
 }
 
-uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_config *c) {
+uint64_t cln_piece_span(const struct cln_workload *work, const struct cln_config *c, bool wide) {
+    return span_of(work, c->vec, wide ? PIECE_ROW : ROW);
+}
+
+uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_config *c, bool wide) {
     enum { BYTES = 32 << 10, MOST_BYTES = 256, MOST = 64 }; /* of a piece's inputs; of those of a lane; elements */
     enum { PORTABLE = 64 };                                 /* bytes of a lane */
-    const uint64_t span = cln_slice_span(work, c->vec), vectors = span * work->channels_of_group / c->vec;
+    const uint64_t span = cln_piece_span(work, c, wide), vectors = span * work->channels_of_group / c->vec;
     const uint64_t sums = work->channel_sums ? 2 * span : span; /* that lanes of their own add up */
     if (!span || vectors > c->lanes || sums > c->lanes || c->segments > 1)
         return 0;
@@ -70,10 +74,15 @@ uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_c
     return cln_smaller(bytes / work->held_size, MOST) / c->vec * (c->lanes / vectors);
 }
 
-/* Chunks of slices: wide rows, of as many positions as registers hold. */
+static uint64_t held_span(const struct cln_workload *work, const struct cln_config *c, bool wide) {
+    const bool held = c->chunks > 1 && cln_divide_up(work->spatial, c->chunks) <= cln_piece_positions(work, c, wide);
+    return held ? cln_piece_span(work, c, wide) : 0;
+}
+
+/* Chunks of as many positions as registers hold, of wide rows, or of narrow ones if those exchange too many numbers. */
 static uint64_t piece_groups(const struct cln_workload *work, const struct cln_config *c) {
-    const bool held = c->chunks > 1 && cln_divide_up(work->spatial, c->chunks) <= cln_piece_positions(work, c);
-    return held ? cln_slice_span(work, c->vec) : 0;
+    const uint64_t wide = held_span(work, c, true), narrow = held_span(work, c, false);
+    return wide && (!narrow || cln_product(wide, c->chunks) <= CLN_MOST_RECEIVED) ? wide : narrow;
 }
 
 /* Wide rows are read faster, but make large slices: rows are narrower where lanes would hold many elements. */
@@ -88,6 +97,13 @@ uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct c
         return held ? wide : 0;
     const uint64_t span = span_of(work, c->vec, ROW), narrow = span_of(work, c->vec, NARROW_ROW);
     return held_of_span(work, c, span) ? span : held_of_span(work, c, narrow) ? narrow : 0;
+}
+
+bool cln_slice_is_narrow(const struct cln_workload *work, const struct cln_config *c) {
+    enum { MANY = 60, MANY_BACKWARD = 48 }; /* elements */
+    const uint64_t span = cln_config_slice_groups(work, c), channels = span * work->channels_of_group;
+    const uint64_t many = work->channel_sums ? MANY_BACKWARD : MANY;
+    return span < cln_piece_span(work, c, true) && cln_product(channels, work->spatial) > many * c->lanes;
 }
 
 uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_config *c) {
@@ -150,8 +166,9 @@ static bool may_hold_pieces(const struct cln_workload *work, const struct cln_co
 
 /* Registers that a lane has for each of two pieces: with so few of them several work-groups run at once. */
 static uint64_t registers_of_piece(const struct cln_workload *work, const struct cln_config *c) {
-    enum { PTX = 36, PTX_BACKWARD = 40, PORTABLE = 16 };
-    return c->isa != CLN_ISA_PTX ? PORTABLE : work->channel_sums ? PTX_BACKWARD : PTX;
+    enum { FORWARD = 36, BACKWARD = 56, BACKWARD_WIDE = 40, PORTABLE = 16, WIDE = 128 }; /* lanes more than WIDE */
+    const uint64_t backward = c->lanes > WIDE ? BACKWARD_WIDE : BACKWARD;
+    return c->isa != CLN_ISA_PTX ? PORTABLE : work->channel_sums ? backward : FORWARD;
 }
 
 struct cln_channel_piece cln_channel_piece(const struct cln_workload *work, const struct cln_config *c) {

@@ -10,8 +10,13 @@
  * each, cln_config_slice_groups has fewer groups. */
 uint64_t cln_slice_span(const struct cln_workload *work, uint64_t vec);
 
-/* The positions of a slice that the lanes of a work-group hold in each of two pieces; 0: they hold none. */
-uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_config *c);
+/* The groups of a piece of a slice with wide or with narrow rows, and the most positions that the lanes of a work-group
+ * hold in each of two such pieces; 0: they hold none. */
+uint64_t cln_piece_span(const struct cln_workload *work, const struct cln_config *c, bool wide);
+uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_config *c, bool wide);
+
+/* Whether lanes that hold a whole slice have many elements each, of rows that are narrower than those of pieces. */
+bool cln_slice_is_narrow(const struct cln_workload *work, const struct cln_config *c);
 
 /* cln_bound_of_registers of work-groups that hold pieces; 0, too, where they hold none. */
 uint64_t cln_group_bound_of_registers(const struct cln_workload *work, const struct cln_config *c);
@@ -25,6 +30,9 @@ uint64_t cln_last_bytes(const struct cln_workload *work, const struct cln_config
  * CLN_HOLDERS lanes hold the most. */
 enum { CLN_HOLDERS = 256 };
 uint64_t cln_held_elements(const struct cln_workload *work, const struct cln_config *c, uint64_t lanes);
+
+/* A work-group that exchanges sums receives at most so many pairs of them, as many as are fast to receive. */
+enum { CLN_MOST_RECEIVED = 512 };
 
 /* Channels first: whether the lanes of a work-group hold each of two pieces of a segment, whose moments or sums work-groups
  * exchange. All pieces are equally large. Without it they read x again from the L2 cache. */
