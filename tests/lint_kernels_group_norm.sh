@@ -40,7 +40,7 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                 RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f16 WEIGHT_DTYPE=none
             strict group_norm_pieces CL1.2 spir64 -all $pieces ELEMENT_ALIGNED=1 X_DTYPE=f16 Y_DTYPE=f32
             strict group_norm_pieces CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
-                REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 ACTIVATION=ACTIVATION_SILU
+                MOST_REGISTERS=128 REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 ACTIVATION=ACTIVATION_SILU
             later group_norm_pieces $pieces REDUCE=REDUCE_SUBGROUP X_DTYPE=f16 Y_DTYPE=f16
             pieces="LAYOUT=$layout CHANNELS=24 SPATIAL=48 GROUPS=4 GROUP_SIZE=288 VEC=$vec LANES=16 CHANNEL_LANES=4 SEGMENTS=1"
             pieces="$pieces ROW_SPLIT=$row_split CHUNKS=1 PIECE_CHANNELS=3"
@@ -50,7 +50,7 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             strict $family CL1.2 spir64 -all $pieces ELEMENT_ALIGNED=1 DY_DTYPE=f32 DX_DTYPE=f32 WEIGHT_DTYPE=none \
                 BIAS_DTYPE=none HAS_SUMS=0 ACTIVATION=ACTIVATION_SILU
             strict $family CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 DWEIGHT_DTYPE=bf16 ISA=ISA_PTX \
-                REDUCE=REDUCE_SHUFFLE HAS_SUMS=1
+                MOST_REGISTERS=128 REDUCE=REDUCE_SHUFFLE HAS_SUMS=1
             pieces="${pieces% CHUNKS=*} CHUNKS=2 PIECE_CHANNELS=1"
             strict $family CL1.2 spir64 -all $pieces DY_DTYPE=bf16 DX_DTYPE=f32 DRESIDUAL_OUT_DTYPE=bf16 DWEIGHT_DTYPE=f32 \
                 HAS_SUMS=1 ACTIVATION=ACTIVATION_SILU
@@ -109,14 +109,14 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                     RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f16 WEIGHT_DTYPE=none
                 strict group_norm_last_exchange CL1.2 spir64 -all $pieces ELEMENT_ALIGNED=1 X_DTYPE=f16
                 strict group_norm_last_exchange CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
-                    REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 ACTIVATION=ACTIVATION_SILU
+                    MOST_REGISTERS=128 REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 ACTIVATION=ACTIVATION_SILU
                 later group_norm_last_exchange $pieces REDUCE=REDUCE_SUBGROUP X_DTYPE=f16
                 strict group_norm_last_backward_exchange CL1.2 spir64 -all $pieces $sums DRESIDUAL_OUT_DTYPE=f32 \
                     DRESIDUAL_DTYPE=f16 ACTIVATION=ACTIVATION_GELU
                 strict group_norm_last_backward_exchange CL1.2 spir64 -all $pieces ELEMENT_ALIGNED=1 DY_DTYPE=f32 \
                     DX_DTYPE=f32 WEIGHT_DTYPE=none BIAS_DTYPE=none HAS_SUMS=0 ACTIVATION=ACTIVATION_SILU
                 strict group_norm_last_backward_exchange CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 DY_DTYPE=bf16 \
-                    DX_DTYPE=bf16 DWEIGHT_DTYPE=bf16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE ACTIVATION=ACTIVATION_SILU
+                    DX_DTYPE=bf16 DWEIGHT_DTYPE=bf16 ISA=ISA_PTX MOST_REGISTERS=128 REDUCE=REDUCE_SHUFFLE ACTIVATION=ACTIVATION_SILU
                 later group_norm_last_backward_exchange $pieces $sums REDUCE=REDUCE_SUBGROUP
             done
         done

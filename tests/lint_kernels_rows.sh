@@ -76,7 +76,9 @@ for family in softmax_exchange softmax_backward_exchange; do
         strict $family CL1.2 spir64 -all $exchange VEC=16 LANES=1 ELEMENT_ALIGNED=1 DY_DTYPE=f32 DX_DTYPE=f32
         strict $family CL1.2 nvptx64 -all $exchange VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 \
             REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
-        strict $family CL1.2 nvptx64 -all $exchange LEADS=1 GROUP_SIZE=1001 VEC=8 DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX
+        strict $family CL1.2 nvptx64 -all $exchange LEADS=1 GROUP_SIZE=1001 VEC=8 DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX \
+            MOST_REGISTERS=168
+        strict $family CL1.2 nvptx64 -all $exchange VEC=8 LANES=256 DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX MOST_REGISTERS=128
         later $family $exchange REDUCE=REDUCE_SUBGROUP DY_DTYPE=f32 DX_DTYPE=f32
     done
 done

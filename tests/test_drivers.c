@@ -28,6 +28,19 @@ static void later_languages_are_not_requested(void **state) {
     }
 }
 
+/* The bound of registers is an option of NVIDIA's compiler, and a macro, as kernels then differ. */
+static void registers_are_bounded_by_an_option(void **state) {
+    (void)state;
+    static const uint64_t most[] = {0, 168};
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        const struct cln_spec spec = {.family = CLN_SOFTMAX, .opencl_c = 120, .most_registers = most[i]};
+        char options[CLN_OPTIONS_CAPACITY];
+        cln_spec_options(&spec, options);
+        assert_int_equal(strstr(options, " -D MOST_REGISTERS=168") != NULL, most[i] > 0);
+        assert_int_equal(strstr(options, " -cl-nv-maxrregcount=168") != NULL, most[i] > 0);
+    }
+}
+
 /* PoCL 6.0 has no sub-group reductions in work-groups of 1 and 2; the message names the version. */
 static void defects_are_refused_by_version(void **state) {
     (void)state;
@@ -229,10 +242,10 @@ static void segments_of_codes_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_without_vectors_are_refused),    cmocka_unit_test(segments_of_codes_are_refused),
-        cmocka_unit_test(later_languages_are_not_requested),    cmocka_unit_test(defects_are_refused_by_version),
-        cmocka_unit_test(wrong_results_are_refused_by_version), cmocka_unit_test(narrow_tiles_are_refused_by_version),
-        cmocka_unit_test(early_weights_are_refused_by_version),
+        cmocka_unit_test(lanes_without_vectors_are_refused),   cmocka_unit_test(segments_of_codes_are_refused),
+        cmocka_unit_test(later_languages_are_not_requested),   cmocka_unit_test(registers_are_bounded_by_an_option),
+        cmocka_unit_test(defects_are_refused_by_version),      cmocka_unit_test(wrong_results_are_refused_by_version),
+        cmocka_unit_test(narrow_tiles_are_refused_by_version), cmocka_unit_test(early_weights_are_refused_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,9 @@
 #include <cmocka.h>
 
 #include "config/config.h"
+#include "config/group_parts.h"
 #include "config/group_registers.h"
+#include "config/resources.h"
 #include "group_norm_case.h"
 #include "group_norm_verify.h"
 #include "knob.h"
@@ -217,11 +219,12 @@ static void large_slices_are_exchanged(void **state) {
         assert_int_equal(c.chunks, 16);
     }
     assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4096, CLNORM_BF16).row_split, CLN_ROW_SPLIT_TWO_PASSES);
-    assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4099, CLNORM_F32).chunks, 17);  /* uneven */
-    assert_int_equal(chosen(MADE_UP_H200, 8, 640, 4096, CLNORM_F32).chunks, 32);  /* even ones, for 22 */
-    assert_int_equal(chosen(MADE_UP_H200, 64, 256, 3136, CLNORM_F32).chunks, 14); /* narrow rows */
-    assert_int_equal(chosen(MADE_UP_H200, 64, 512, 784, CLNORM_F32).chunks, 1);   /* of few elements */
-    assert_int_equal(chosen(MADE_UP_H200, 8, 320, 4096, CLNORM_F32).vec, 2);      /* of a group's 10 channels */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 512, 4099, CLNORM_F32).chunks, 17);   /* uneven */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 640, 4096, CLNORM_F32).chunks, 32);   /* even ones, for 22 */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 320, 19321, CLNORM_F32).chunks, 101); /* 139 even ones would be too many */
+    assert_int_equal(chosen(MADE_UP_H200, 64, 256, 3136, CLNORM_F32).chunks, 14);  /* narrow rows */
+    assert_int_equal(chosen(MADE_UP_H200, 64, 512, 784, CLNORM_F32).chunks, 1);    /* of few elements */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 320, 4096, CLNORM_F32).vec, 2);       /* of a group's 10 channels */
     assert_int_equal(chosen(MADE_UP_H200, 8, 288, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES); /* 9 */
     assert_int_equal(chosen(MADE_UP_H200, 8, 1280, 64, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);  /* held */
     assert_int_equal(chosen(MADE_UP_H200, 1, 512, 262144, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
@@ -231,20 +234,52 @@ static void large_slices_are_exchanged(void **state) {
     assert_int_equal(chosen(MADE_UP_T4, 8, 512, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);
 }
 
-/* A compute unit has registers for four work-groups, or for three that hold more, unless their lanes are forced to be many.
- * Those that hold nothing are not bounded. */
+/* Rows are narrow where work-groups would receive more than 512 pairs of numbers of wide ones: 32 groups, 17 chunks. */
+static void numbers_bound_rows(void **state) {
+    (void)state;
+    const clnorm_device_info info = made_up_device(MADE_UP_H200);
+    const clnorm_group_norm_desc desc = image_of(2, 32, 85, LAST, CLNORM_F32);
+    const struct cln_workload work = cln_group_norm.workload(&cln_group_norm, &desc);
+    for (uint32_t chunks = 16; chunks <= 17; chunks++) {
+        const struct cln_config forced = {
+            .vec = 2, .lanes = 64, .segments = 1, .chunks = chunks, .row_split = CLN_ROW_SPLIT_NO_WAIT};
+        struct cln_config c;
+        assert_int_equal(cln_group_norm.choose(&info, &work, &forced, &c), CLNORM_SUCCESS);
+        assert_int_equal(cln_config_slice_groups(&work, &c), chunks == 16 ? 32 : 16);
+    }
+}
+
+/* A compute unit has registers for four work-groups of 128 items, or for three that hold more. Those that hold nothing are
+ * not bounded. */
 static void registers_are_bounded(void **state) {
     (void)state;
-    const clnorm_group_norm_desc descs[] = {image_of(8, 512, 16384, LAST, CLNORM_F32),
-                                            image_of(8, 512, 16384, FIRST, CLNORM_F32),
-                                            image_of(8, 512, 16384, LAST, CLNORM_BF16)};
-    static const uint64_t bounds[] = {168, 128, 0};
-    for (size_t i = 0; i < sizeof descs / sizeof *descs; i++) {
-        const struct cln_workload work = cln_group_norm.workload(&cln_group_norm, &descs[i]);
-        struct cln_config c = chosen_for(MADE_UP_H200, &work);
-        assert_int_equal(cln_group_bound_of_registers(&work, &c), bounds[i]);
-        c.lanes *= 8;
-        assert_int_equal(cln_group_bound_of_registers(&work, &c), 0);
+    const clnorm_device_info info = made_up_device(MADE_UP_H200);
+    const struct {
+        clnorm_group_norm_desc desc;
+        uint64_t most, groups;
+    } bounded[] = {{image_of(8, 512, 16384, LAST, CLNORM_F32), 168, 3},
+                   {image_of(8, 512, 16384, FIRST, CLNORM_F32), 128, 4},
+                   {image_of(8, 512, 16384, LAST, CLNORM_BF16), 0, 0}};
+    for (size_t i = 0; i < sizeof bounded / sizeof *bounded; i++) {
+        const struct cln_workload work = cln_group_norm.workload(&cln_group_norm, &bounded[i].desc);
+        const struct cln_config c = chosen_for(MADE_UP_H200, &work);
+        assert_int_equal(cln_group_most_registers(&work, &c), bounded[i].most);
+        assert_true(!bounded[i].most || cln_group_exchangers(&info, &work, &c) == bounded[i].groups * info.compute_units);
+    }
+}
+
+/* A work-group has at most the 65536 registers of a compute unit. */
+static void bounds_fit_a_work_group(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t lanes, isa;
+        uint64_t held, most;
+    } bounds[] = {{128, CLN_ISA_PTX, 40, 128}, {128, CLN_ISA_PTX, 41, 168}, {128, CLN_ISA_PTX, 64, 168},
+                  {128, CLN_ISA_PTX, 65, 0},   {512, CLN_ISA_PTX, 40, 128}, {1024, CLN_ISA_PTX, 40, 0},
+                  {256, CLN_ISA_PTX, 41, 168}, {512, CLN_ISA_PTX, 41, 0},   {128, CLN_ISA_PORTABLE, 40, 0}};
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        const struct cln_config c = {.lanes = bounds[i].lanes, .segments = 1, .isa = bounds[i].isa};
+        assert_int_equal(cln_most_registers(&c, bounds[i].held), bounds[i].most);
     }
 }
 
@@ -296,6 +331,7 @@ int main(void) {
         cmocka_unit_test(all_ways_are_alike),           cmocka_unit_test(a_variance_may_be_infinite),
         cmocka_unit_test(work_that_is_refused),         cmocka_unit_test(large_slices_are_exchanged),
         cmocka_unit_test(large_segments_are_exchanged), cmocka_unit_test(registers_are_bounded),
+        cmocka_unit_test(numbers_bound_rows),           cmocka_unit_test(bounds_fit_a_work_group),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

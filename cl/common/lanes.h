@@ -8,14 +8,6 @@
 
 #define GROUP_ITEMS (LANES * SEGMENTS)
 
-/* The size of a kernel's work-groups. A kernel whose registers are bounded does not say it, as NVIDIA's assembler would
- * ignore the bound. */
-#if REGISTERS
-#define WORK_GROUP_SIZE
-#else
-#define WORK_GROUP_SIZE __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))
-#endif
-
 #if REDUCE == REDUCE_SHUFFLE
 #define STEP_LANES (LANES < 32 ? LANES : 32)     /* lanes that run in step, and can exchange registers */
 #define SCRATCH (2 * (GROUP_ITEMS / STEP_LANES)) /* reals that the sums of two values need */

@@ -9,8 +9,8 @@
  * X_SCALE_DTYPE. With an 8-bit y: SCALING, SCALE_DTYPE where its scale is measured, and MEASURES in the pass that measures.
  * With either: FP8_ISA. Where requested: DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, ACCUMULATE. With few channels in the last
  * layout: ROW_POSITIONS. Where the moments of phases are merged: BLOCK. Where y's kernel makes statistics of moments:
- * MERGES. Where the work-groups of one launch exchange sums: ROW_SPLIT. Where registers hold a slice or a segment: SPAN,
- * CHANNEL_LANES, PIECE_CHANNELS. In the backward: HAS_SUMS. */
+ * MERGES. Where the work-groups of one launch exchange sums: ROW_SPLIT, and MOST_REGISTERS where they hold pieces. Where
+ * registers hold a slice or a segment: SPAN, CHANNEL_LANES, PIECE_CHANNELS. In the backward: HAS_SUMS. */
 #ifndef GROUP_NORM_H
 #define GROUP_NORM_H
 

@@ -64,7 +64,7 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     struct shared shared = {{.scratch = scratch}};
 
 /* For offsets that are multiples of a vector's size. */
-kernel WORK_GROUP_SIZE void group_norm_backward_pieces(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void group_norm_backward_pieces(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_pieces(&call, words + words_at, &shared, of_exchange);
@@ -72,7 +72,7 @@ kernel WORK_GROUP_SIZE void group_norm_backward_pieces(PARAMETERS(GROUP_NORM_BAC
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel WORK_GROUP_SIZE void group_norm_backward_pieces_unaligned(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void group_norm_backward_pieces_unaligned(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = false};
     take_pieces(&call, words + words_at, &shared, of_exchange);

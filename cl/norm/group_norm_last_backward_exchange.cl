@@ -94,7 +94,7 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     struct shared shared = {&board, shares};
 
 /* For offsets that are multiples of a vector's size. */
-kernel WORK_GROUP_SIZE void group_norm_last_backward_exchange(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void group_norm_last_backward_exchange(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_pieces(&call, words + words_at, &shared, of_exchange);
@@ -102,7 +102,7 @@ kernel WORK_GROUP_SIZE void group_norm_last_backward_exchange(PARAMETERS(GROUP_N
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel WORK_GROUP_SIZE void group_norm_last_backward_exchange_unaligned(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void group_norm_last_backward_exchange_unaligned(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = false};
     take_pieces(&call, words + words_at, &shared, of_exchange);

@@ -115,7 +115,7 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     struct shared shared = {&board};
 
 /* For offsets that are multiples of a vector's size. */
-kernel WORK_GROUP_SIZE void group_norm_last_exchange(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void group_norm_last_exchange(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_pieces(&call, words + words_at, &shared, of_exchange);
@@ -123,7 +123,7 @@ kernel WORK_GROUP_SIZE void group_norm_last_exchange(PARAMETERS(GROUP_NORM_PIECE
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel WORK_GROUP_SIZE void group_norm_last_exchange_unaligned(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void group_norm_last_exchange_unaligned(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = false};
     take_pieces(&call, words + words_at, &shared, of_exchange);

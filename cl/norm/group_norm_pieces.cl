@@ -45,8 +45,10 @@ struct moments {
     real mean, squares;
 };
 
-/* Merges those of its chunks, relative to the mean of the first one. All chunks have equally many elements. */
+/* Merges those of its chunks, relative to the mean of the first one. All chunks have equally many elements.
+ * Without contraction, for the same bits in every kernel. */
 INLINED struct moments merge_chunks(const local uint *received, const uint lane, struct lanes *lanes) {
+#pragma OPENCL FP_CONTRACT OFF
     const real origin = AS_SUM(received[0]);
     real sum = 0, squares = 0;
     for (uint first = 0; first < CHUNKS; first += LANES) { /* PoCL 3.1 mixes up lanes with unlike numbers of rounds */
@@ -82,7 +84,7 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
     struct shared shared = {{.scratch = scratch}};
 
 /* For offsets that are multiples of a vector's size. */
-kernel WORK_GROUP_SIZE void group_norm_pieces(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void group_norm_pieces(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_pieces(&call, words + words_at, &shared, of_exchange);
@@ -90,7 +92,7 @@ kernel WORK_GROUP_SIZE void group_norm_pieces(PARAMETERS(GROUP_NORM_PIECES_ARGS)
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel WORK_GROUP_SIZE void group_norm_pieces_unaligned(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void group_norm_pieces_unaligned(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = false};
     take_pieces(&call, words + words_at, &shared, of_exchange);

@@ -1,7 +1,7 @@
 /* The gradient of softmax for wide rows, by chunks in one launch, whose work-groups exchange the sums of chunks. See
  * common/exchange.h.
  *
- * Macros as for softmax_backward.cl, and ROW_SPLIT; SEGMENTS is 1, KEEP is KEEP_REGISTERS. */
+ * Macros as for softmax_backward.cl, ROW_SPLIT and MOST_REGISTERS; SEGMENTS is 1, KEEP is KEEP_REGISTERS. */
 
 #include "softmax/softmax_backward.h"
 #include "softmax/softmax_piece.h"
@@ -75,7 +75,7 @@ INLINED void write_vectors(const struct call *call, const struct row *row, const
 #include "softmax/softmax_exchange.h"
 
 /* For offsets that are multiples of a vector's size. */
-kernel WORK_GROUP_SIZE void softmax_backward_exchange(PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void softmax_backward_exchange(PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_pieces(&call, words + words_at, &shared, board);
@@ -83,7 +83,7 @@ kernel WORK_GROUP_SIZE void softmax_backward_exchange(PARAMETERS(SOFTMAX_BACKWAR
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel WORK_GROUP_SIZE void softmax_backward_exchange_unaligned(PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void softmax_backward_exchange_unaligned(PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_BACKWARD_ARGS), .aligned = false};
     take_pieces(&call, words + words_at, &shared, board);

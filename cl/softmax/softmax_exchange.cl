@@ -1,6 +1,6 @@
 /* Softmax of wide rows, by chunks in one launch, whose work-groups exchange the totals of chunks. See common/exchange.h.
  *
- * Macros as for softmax.cl, and ROW_SPLIT; SEGMENTS is 1, KEEP is KEEP_REGISTERS. */
+ * Macros as for softmax.cl, ROW_SPLIT and MOST_REGISTERS; SEGMENTS is 1, KEEP is KEEP_REGISTERS. */
 
 #include "softmax/softmax.h"
 #include "softmax/softmax_piece.h"
@@ -84,7 +84,7 @@ INLINED void write_vectors(const struct call *call, const struct row *row, const
 #include "softmax/softmax_exchange.h"
 
 /* For offsets that are multiples of a vector's size. */
-kernel WORK_GROUP_SIZE void softmax_exchange(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void softmax_exchange(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_pieces(&call, words + words_at, &shared, board);
@@ -92,7 +92,7 @@ kernel WORK_GROUP_SIZE void softmax_exchange(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) 
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel WORK_GROUP_SIZE void softmax_exchange_unaligned(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void softmax_exchange_unaligned(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_ARGS), .aligned = false};
     take_pieces(&call, words + words_at, &shared, board);

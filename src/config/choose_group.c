@@ -8,7 +8,6 @@
 #include "config/group_parts.h"
 #include "config/group_pieces.h"
 #include "config/group_registers.h"
-#include "config/resources.h"
 
 /* Short vectors that divide a channel are better than wide ones that reach across channels, as each element's channel
  * need not be found. */
@@ -292,13 +291,14 @@ static uint64_t row_split_of(const struct cln_choice *choice, const struct cln_c
     return exchange ? CLN_ROW_SPLIT_EXCHANGE : CLN_ROW_SPLIT_TWO_PASSES;
 }
 
-/* Pieces of slices may take less time than whole slices of narrow rows. */
-static void choose_slice_pieces(const struct cln_choice *choice, struct cln_config *c) {
+/* Slices that no work-group holds whole, or whose rows would then be narrow, may be held in pieces; so are those whose
+ * exchange is forced. */
+static void prefer_slice_pieces(const struct cln_choice *choice, struct cln_config *c) {
     struct cln_config whole = *c;
     whole.chunks = 1;
     whole.vec = (uint32_t)cln_or_else(c->vec, vec_of_slice(choice, c));
     whole.lanes = (uint32_t)lanes_of_slice(choice, &whole);
-    if (cln_exchanges(c) || !whole.lanes || cln_slice_is_narrow(choice->work, &whole))
+    if (cln_exchanges(c) || !whole.lanes || cln_slice_is_slow(choice->work, &whole))
         cln_group_choose_slice_pieces(choice, whole.vec, c);
 }
 
@@ -307,7 +307,7 @@ static struct cln_config complete(const struct cln_choice *choice) {
     struct cln_config c = *choice->forced;
     c.isa = (uint32_t)cln_or_else(c.isa, cln_isa_values(choice, &c).value[0]);
     c.iterations = (uint32_t)cln_or_else(c.iterations, 1);
-    choose_slice_pieces(choice, &c);
+    prefer_slice_pieces(choice, &c);
     if (!choice->work->channels_last && !choice->facts.alone && !keeps_segment(choice, &c))
         cln_group_choose_segment_pieces(choice, &c);
     c.chunks = (uint32_t)cln_or_else(c.chunks, chunks_of(choice, &c));

@@ -79,8 +79,8 @@ static uint64_t piece_bytes(const struct cln_workload *work, const struct cln_co
 uint64_t cln_group_exchangers(const clnorm_device_info *device, const struct cln_workload *work,
                               const struct cln_config *c) {
     enum { ITEMS = 512 }; /* of a compute unit: more would need more of the cache, or of the registers */
-    const uint64_t bound = cln_group_bound_of_registers(work, c);
-    const uint64_t items = bound ? CLN_REGISTERS_OF_UNIT / bound : ITEMS;
+    const uint64_t most = cln_group_most_registers(work, c);
+    const uint64_t items = most ? CLN_REGISTERS_OF_UNIT / most : ITEMS;
     const uint64_t of_unit = cln_larger(items / ((uint64_t)c->lanes * c->segments), 1);
     const uint64_t tickets = pieces_of(work, c) * (work->channels_last || cln_group_holds_pieces(work, c) ? 1 : 2);
     return cln_smaller(of_unit * cln_larger(device->compute_units, 1), tickets);

@@ -6,8 +6,8 @@
 
 #include "config/candidates.h"
 
-/* Channels last: fills in what a config of such work needs, if registers hold chunks of slices, and it is forced or takes
- * less time than two passes. vec: of a lane. */
+/* Channels last: fills in what a config of such work needs, if registers hold chunks of slices, and it is forced or fast.
+ * vec: the widest vectors, which become narrower to divide a group's channels. */
 void cln_group_choose_slice_pieces(const struct cln_choice *choice, uint64_t vec, struct cln_config *c);
 
 /* Channels first: the same, for segments that no work-group holds, if nothing is forced. */

@@ -5,7 +5,9 @@
 
 /* ------------------------------------------------------------------------------------------- slices of channels last */
 
-enum { WIDE_ROW = 128, PIECE_ROW = 96, ROW = 64, NARROW_ROW = 32 }; /* bytes that a slice has of a position, at least */
+/* Bytes that a slice has of a position, at least: rows of a whole slice are wide, middling or narrow, those of a piece wide
+ * or narrow. */
+enum { WIDE_ROW = 128, ROW = 64, NARROW_ROW = 32, WIDE_PIECE_ROW = 96, NARROW_PIECE_ROW = 64 };
 
 /* The fewest groups that divide a sample's, whose channels are whole vectors, and which have so many bytes of a position at
  * least: whole sectors of a GPU's memory, or, with less than WIDE_ROW, parts of sectors too if they are a line of its
@@ -60,7 +62,7 @@ static uint64_t held_of_span(const struct cln_workload *work, const struct cln_c
 }
 
 uint64_t cln_piece_span(const struct cln_workload *work, const struct cln_config *c, bool wide) {
-    return span_of(work, c->vec, wide ? PIECE_ROW : ROW);
+    return span_of(work, c->vec, wide ? WIDE_PIECE_ROW : NARROW_PIECE_ROW);
 }
 
 uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_config *c, bool wide) {
@@ -99,7 +101,7 @@ uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct c
     return held_of_span(work, c, span) ? span : held_of_span(work, c, narrow) ? narrow : 0;
 }
 
-bool cln_slice_is_narrow(const struct cln_workload *work, const struct cln_config *c) {
+bool cln_slice_is_slow(const struct cln_workload *work, const struct cln_config *c) {
     enum { MANY = 60, MANY_BACKWARD = 48 }; /* elements */
     const uint64_t span = cln_config_slice_groups(work, c), channels = span * work->channels_of_group;
     const uint64_t many = work->channel_sums ? MANY_BACKWARD : MANY;
@@ -136,11 +138,10 @@ uint64_t cln_held_elements(const struct cln_workload *work, const struct cln_con
 /* Registers of a lane for x and dn of a segment, or for x and dy of a piece. */
 uint64_t cln_piece_registers(const struct cln_workload *work, const struct cln_config *c,
                              const struct cln_channel_piece *piece) {
-    enum { REGISTER = 4 }; /* bytes */
-    const uint64_t x = cln_divide_up(c->vec * work->x_size, REGISTER), dn = c->vec * work->real_size / REGISTER;
+    const uint64_t x = cln_registers_of(c->vec * work->x_size), dn = cln_registers_of(c->vec * work->real_size);
     const uint64_t rounds = cln_divide_up(piece->channels, c->lanes / piece->lanes);
     const uint64_t vectors = cln_divide_up(cln_divide_up(work->spatial, c->vec), piece->chunks);
-    const uint64_t of_vector = c->chunks == 1 ? x + dn : cln_divide_up(c->vec * work->held_size, REGISTER);
+    const uint64_t of_vector = c->chunks == 1 ? x + dn : cln_registers_of(c->vec * work->held_size);
     return cln_product(cln_product(rounds, cln_divide_up(vectors, piece->lanes)), of_vector);
 }
 
@@ -202,7 +203,6 @@ bool cln_group_holds_pieces(const struct cln_workload *work, const struct cln_co
 
 /* Registers of a lane for its share of a piece. */
 static uint64_t held_registers(const struct cln_workload *work, const struct cln_config *c) {
-    enum { REGISTER = 4 }; /* bytes */
     const uint64_t span = cln_config_slice_groups(work, c);
     if (!span && work->channel_sums) {
         const struct cln_channel_piece piece = cln_channel_piece(work, c);
@@ -211,10 +211,10 @@ static uint64_t held_registers(const struct cln_workload *work, const struct cln
     const uint64_t row = span * work->channels_of_group / c->vec; /* vectors */
     const uint64_t vectors = span ? cln_divide_up(cln_divide_up(work->spatial, c->chunks), c->lanes / row)
                                   : cln_divide_up(work->group_size / c->vec / c->chunks, c->lanes);
-    return cln_divide_up(cln_product(vectors * c->vec, work->held_size), REGISTER);
+    return cln_registers_of(cln_product(vectors * c->vec, work->held_size));
 }
 
-uint64_t cln_group_bound_of_registers(const struct cln_workload *work, const struct cln_config *c) {
+uint64_t cln_group_most_registers(const struct cln_workload *work, const struct cln_config *c) {
     const bool holds = cln_exchanges(c) && (cln_config_slice_groups(work, c) || cln_group_holds_pieces(work, c));
-    return holds ? cln_bound_of_registers(c, held_registers(work, c)) : 0;
+    return holds ? cln_most_registers(c, held_registers(work, c)) : 0;
 }

@@ -5,8 +5,8 @@
 
 #include "config/config.h"
 
-/* The groups of a slice with wide rows: the fewest whose channels are whole vectors, whole sectors of a GPU's memory and at
- * least a line of its cache, or all groups; 0: they are too many. Where CLN_HOLDERS lanes would hold many elements
+/* The groups of a whole slice with wide rows: the fewest whose channels are whole vectors, whole sectors of a GPU's memory
+ * and at least a line of its cache, or all groups; 0: they are too many. Where CLN_HOLDERS lanes would hold many elements
  * each, cln_config_slice_groups has fewer groups. */
 uint64_t cln_slice_span(const struct cln_workload *work, uint64_t vec);
 
@@ -15,11 +15,11 @@ uint64_t cln_slice_span(const struct cln_workload *work, uint64_t vec);
 uint64_t cln_piece_span(const struct cln_workload *work, const struct cln_config *c, bool wide);
 uint64_t cln_piece_positions(const struct cln_workload *work, const struct cln_config *c, bool wide);
 
-/* Whether lanes that hold a whole slice have many elements each, of rows that are narrower than those of pieces. */
-bool cln_slice_is_narrow(const struct cln_workload *work, const struct cln_config *c);
+/* Whether pieces take less time than a whole slice: its rows are narrower, and its lanes hold many elements each. */
+bool cln_slice_is_slow(const struct cln_workload *work, const struct cln_config *c);
 
-/* cln_bound_of_registers of work-groups that hold pieces; 0, too, where they hold none. */
-uint64_t cln_group_bound_of_registers(const struct cln_workload *work, const struct cln_config *c);
+/* cln_most_registers of work-groups that exchange the numbers of pieces; 0, too, where they hold none. */
+uint64_t cln_group_most_registers(const struct cln_workload *work, const struct cln_config *c);
 
 /* Bytes of local memory of a work-group of the kernels of slices, cl/norm/group_norm_last*.cl, and of any of channels last.
  */

@@ -51,12 +51,20 @@ uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config
     return cln_vectors_per_lane(work, c) * c->vec * element;
 }
 
-uint64_t cln_bound_of_registers(const struct cln_config *c, uint64_t held) {
-    enum { FEW = 40, MANY = 64 };                     /* held */
-    enum { BOUND_OF_FEW = 128, BOUND_OF_MANY = 168 }; /* for 4 and 3 work-groups of 128 items */
-    const uint64_t bound = held <= FEW ? BOUND_OF_FEW : BOUND_OF_MANY;
-    const bool fits = held <= MANY && cln_product(bound, cln_product(c->lanes, c->segments)) <= CLN_REGISTERS_OF_UNIT;
-    return c->isa == CLN_ISA_PTX && fits ? bound : 0;
+uint64_t cln_registers_of(uint64_t bytes) {
+    return cln_divide_up(bytes, 4);
+}
+
+uint64_t cln_most_registers(const struct cln_config *c, uint64_t held) {
+    enum { FEW = 40, MANY = 64 };                   /* held */
+    enum { MOST_OF_FEW = 128, MOST_OF_MANY = 168 }; /* for 4 and 3 work-groups of 128 items */
+    const uint64_t most = held <= FEW ? MOST_OF_FEW : MOST_OF_MANY;
+    const bool fits = held <= MANY && cln_product(most, cln_product(c->lanes, c->segments)) <= CLN_REGISTERS_OF_UNIT;
+    return c->isa == CLN_ISA_PTX && fits ? most : 0;
+}
+
+uint64_t cln_softmax_most_registers(const struct cln_workload *work, const struct cln_config *c) {
+    return cln_holds_pieces(work, c) ? cln_most_registers(c, cln_registers_of(cln_held_bytes(work, c))) : 0;
 }
 
 bool cln_holds_pieces(const struct cln_workload *work, const struct cln_config *c) {
@@ -87,16 +95,11 @@ uint64_t cln_config_local_vectors(const clnorm_device_info *device, const struct
     return (device->local_memory - (shared ? L1 : 0) - scratch) / each;
 }
 
-/* Registers of so many bytes. */
-static uint64_t words(uint64_t bytes) {
-    return cln_divide_up(bytes, 4);
-}
-
 /* Registers for addresses, sums, and the arithmetic on a vector, and for weights that are shifted to it. */
 static uint64_t arithmetic(const struct cln_workload *work, const struct cln_config *c) {
     const bool weighted = work->users == CLN_KNOBS_BACKWARD || work->work < CLN_WORK_SOFTMAX;
     const uint64_t shifted = cln_leads(work, c) && weighted ? (work->norm == CLNORM_LAYER_NORM ? 16 : 8) : 0;
-    return 16 + 3 * words(c->vec * work->real_size) + shifted;
+    return 16 + 3 * cln_registers_of(c->vec * work->real_size) + shifted;
 }
 
 /* The weights and biases of a column. */
@@ -114,17 +117,19 @@ static uint64_t leading_registers(const struct cln_workload *work, const struct 
         return c->keep == CLN_KEEP_REGISTERS && work->x_size < work->real_size ? vectors * 11 / 2 : 0;
     const uint64_t at_once = c->weights == CLN_WEIGHTS_EARLY ? 1 : work->norm == CLNORM_LAYER_NORM ? 2 : 4;
     const uint64_t addresses = c->keep == CLN_KEEP_REGISTERS ? 0 : 2 * (uint64_t)cln_moved_tensors(work);
-    return (cln_smaller(at_once, cln_larger(vectors, 1)) - 1) * affine_tensors(work) * words(c->vec * work->x_size) +
+    return (cln_smaller(at_once, cln_larger(vectors, 1)) - 1) * affine_tensors(work) *
+               cln_registers_of(c->vec * work->x_size) +
            addresses;
 }
 
 uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t vectors = c->keep == CLN_KEEP_REGISTERS ? cln_vectors_per_lane(work, c)
                                                            : cln_smaller(c->unroll, cln_vectors_per_lane(work, c));
-    const uint64_t held =
-        cln_holds_pieces(work, c) ? 2 * words(cln_held_bytes(work, c)) : vectors * words(c->vec * work->held_size);
+    const uint64_t held = cln_holds_pieces(work, c) ? 2 * cln_registers_of(cln_held_bytes(work, c))
+                                                    : vectors * cln_registers_of(c->vec * work->held_size);
     const uint64_t weights = affine_tensors(work) + (work->work == CLN_WORK_GATED); /* z comes with them */
-    const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? weights * vectors * words(c->vec * work->x_size) : 0;
+    const uint64_t early =
+        c->weights == CLN_WEIGHTS_EARLY ? weights * vectors * cln_registers_of(c->vec * work->x_size) : 0;
     return arithmetic(work, c) + held + early + leading_registers(work, c, vectors);
 }
 
@@ -249,18 +254,18 @@ static uint64_t sums_in_registers(const struct cln_workload *work, const struct 
 /* Those of a work-item that sums columns: a vector of each input for each row that it takes at once, and the sums. */
 static uint64_t registers_of_columns(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t inputs = 2 + work->more_inputs; /* x and dy */
-    const uint64_t held = c->unroll * inputs * words(c->vec * work->x_size);
-    return c->accumulator == CLN_ACCUMULATOR_COLUMNS ? held + 2 * words(c->vec * work->real_size) : 0;
+    const uint64_t held = c->unroll * inputs * cln_registers_of(c->vec * work->x_size);
+    return c->accumulator == CLN_ACCUMULATOR_COLUMNS ? held + 2 * cln_registers_of(c->vec * work->real_size) : 0;
 }
 
 /* Those of a work-item that goes through rows. */
 static uint64_t registers_of_rows(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t elements = cln_elements_per_lane(work, c), vectors = elements / c->vec;
-    const uint64_t vector = words(c->vec * work->x_size);
+    const uint64_t vector = cln_registers_of(c->vec * work->x_size);
     const uint64_t inputs = 2 + work->more_inputs; /* x and dy */
     const uint64_t rows = c->keep == CLN_KEEP_REGISTERS ? c->pipeline : 0;
     const uint64_t held = rows * inputs * vectors * vector;
-    const uint64_t sums = sums_in_registers(work, c) * words(elements * work->real_size);
+    const uint64_t sums = sums_in_registers(work, c) * cln_registers_of(elements * work->real_size);
     const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? vectors * vector : 0;
     const uint64_t addresses = vectors * (c->pipeline == 1 ? cln_larger(c->vec / 2, 1) : 4);
     const uint64_t gate = work->gated ? elements * 2 : 0; /* factors and slopes */

@@ -36,10 +36,14 @@ uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config
 bool cln_holds_pieces(const struct cln_workload *work, const struct cln_config *c);
 uint64_t cln_piece_element(const struct cln_workload *work);
 
-/* Registers that a work-item may have which holds two pieces of so many each, so that several work-groups run at once on a
- * compute unit; 0: as many as the compiler takes. */
+/* Registers of so many bytes. */
+uint64_t cln_registers_of(uint64_t bytes);
+
+/* Registers that a work-item may have whose pieces take so many each, of which it holds two, so that several work-groups
+ * run at once on a compute unit; 0: as many as the compiler takes. For softmax, where it holds pieces, else 0. */
 enum { CLN_REGISTERS_OF_UNIT = 65536 }; /* of an NVIDIA GPU */
-uint64_t cln_bound_of_registers(const struct cln_config *c, uint64_t held);
+uint64_t cln_most_registers(const struct cln_config *c, uint64_t held);
+uint64_t cln_softmax_most_registers(const struct cln_workload *work, const struct cln_config *c);
 
 /* Forward and softmax: bytes of local memory for the sums over lanes. */
 uint64_t cln_scratch_bytes(const struct cln_workload *work, const struct cln_config *c);

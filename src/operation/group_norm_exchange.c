@@ -64,6 +64,6 @@ clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec
                                         const struct cln_group_norm_kernel *kernel, struct cln_binding words) {
     const struct cln_argument own[OWN] = {cln_integer("iterations", 1), cln_bind("words", words), {0}};
     struct cln_spec bounded = *spec;
-    bounded.registers = cln_group_bound_of_registers(&plan->work, &plan->config);
+    bounded.most_registers = cln_group_most_registers(&plan->work, &plan->config);
     return add_launch(plan, &bounded, kernel, words, own);
 }

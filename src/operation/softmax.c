@@ -73,9 +73,7 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
     cln_launch_spec(&plan->context->device, &plan->config, &spec);
     spec.leads = cln_leads(&plan->work, &plan->config);
     spec.row_split = cln_exchanges(&plan->config) ? plan->config.row_split : 0;
-    if (cln_holds_pieces(&plan->work, &plan->config))
-        spec.registers =
-            cln_bound_of_registers(&plan->config, cln_divide_up(cln_held_bytes(&plan->work, &plan->config), 4));
+    spec.most_registers = cln_softmax_most_registers(&plan->work, &plan->config);
     return spec;
 }
 

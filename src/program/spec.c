@@ -122,15 +122,16 @@ static const struct field {
     {"MERGES", offsetof(struct cln_spec, merges), OPTION, GROUP},
     {"BLOCK", offsetof(struct cln_spec, block), OPTION, GROUP},
     {"ROW_SPLIT", offsetof(struct cln_spec, row_split), OPTION, GROUP | SOFTMAX},
-    {"REGISTERS", offsetof(struct cln_spec, registers), OPTION, GROUP | SOFTMAX},
+    {"MOST_REGISTERS", offsetof(struct cln_spec, most_registers), OPTION, GROUP | SOFTMAX},
     {"ROW_POSITIONS", offsetof(struct cln_spec, row_positions), NUMBER, GROUP},
     {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), OPTION, GROUP},
 };
 
 enum { FIELDS = sizeof fields / sizeof fields[0], LONGEST_FIELD = 48 };
 
-/* " -D COLUMNS_OF_WEIGHT=18446744073709551615" is the longest: no list of fields can exceed the capacity. */
-_Static_assert((FIELDS + 1) * LONGEST_FIELD <= CLN_OPTIONS_CAPACITY - CLN_OUTER_OPTIONS, "options must fit");
+/* " -D COLUMNS_OF_WEIGHT=18446744073709551615" is the longest: no list of fields, with -cl-std and the bound of registers,
+ * can exceed the capacity. */
+_Static_assert((FIELDS + 2) * LONGEST_FIELD <= CLN_OPTIONS_CAPACITY - CLN_OUTER_OPTIONS, "options must fit");
 
 /* The newest OpenCL C that the kernels are written for. A compiler for a later version accepts it too. */
 enum { NEWEST_OPENCL_C = 300 };
@@ -165,6 +166,7 @@ void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPA
                                 : snprintf(end, room, " -D %s=%" PRIu64, fields[i].macro, value);
         length += (size_t)written;
     }
-    if (spec->registers && length < CLN_OPTIONS_CAPACITY)
-        (void)snprintf(options + length, CLN_OPTIONS_CAPACITY - length, " -cl-nv-maxrregcount=%" PRIu64, spec->registers);
+    if (spec->most_registers && length < CLN_OPTIONS_CAPACITY) /* NVIDIA's driver 580 takes it in this form only */
+        (void)snprintf(options + length, CLN_OPTIONS_CAPACITY - length, " -cl-nv-maxrregcount=%" PRIu64,
+                       spec->most_registers);
 }

@@ -53,7 +53,7 @@ struct cln_spec {
     uint64_t abreast;              /* segments that a work-group takes side by side */
     uint64_t chunks;               /* pieces of a split segment */
     uint64_t row_split;            /* an enum cln_row_split */
-    uint64_t registers;            /* of a work-item at most; 0: as many as the compiler takes */
+    uint64_t most_registers;       /* of a work-item; 0: as many as the compiler takes */
     uint64_t local_vectors;        /* vectors of a lane in local memory */
     uint64_t loop;                 /* 1: a work-group has more than one iteration */
     uint64_t leads;                /* 1: segments begin anywhere within a vector */
