@@ -33,7 +33,8 @@ static struct count count(const struct cln_choice *choice, const struct cln_conf
     const uint64_t shared = cln_shared_vectors(work, c);
     const uint64_t vectors = cln_divide_up(shared, c->lanes), least = shared / c->lanes; /* of one lane or another */
     const bool held = c->keep == CLN_KEEP_REGISTERS;
-    const uint64_t registers = cln_or_else(cln_softmax_most_registers(work, c), cln_forward_registers(work, c));
+    const uint64_t most = cln_or_else(cln_softmax_most_registers(work, c), UINT64_MAX);
+    const uint64_t registers = cln_smaller(most, cln_forward_registers(work, c));
     const uint64_t resident = cln_resident_groups(&choice->facts, items, registers, local);
     return (struct count){
         .facts = &choice->facts,

@@ -9,8 +9,8 @@ static bool is_free(const struct cln_config *c) {
     return !c->row_split && !c->chunks && !c->lanes && !c->vec && !c->segments && c->iterations <= 1;
 }
 
-/* The most chunks of a slice that are fast. All are held at the same time: of wide rows by as many work-groups of a compute
- * unit as its registers allow. With 256 chunks of narrow rows the backward of [8, 512, 256, 256] took 1.91 of a copy's
+/* The most chunks of a slice that are fast. All are held at the same time: of wide rows by three work-groups of a compute
+ * unit. With 256 chunks of narrow rows the backward of [8, 512, 256, 256] took 1.91 of a copy's
  * time, for 1.69 in two passes. Every work-group receives the numbers of all, which are few beside the elements of a piece.
  */
 static uint64_t most_chunks(const struct cln_choice *choice, const struct cln_config *c, bool wide) {
@@ -43,15 +43,15 @@ static uint64_t chunks_of(uint64_t spatial, uint64_t positions, uint64_t most) {
     return least;
 }
 
-/* Fills in the chunks of slices whose rows are wide or narrow, if registers hold them, and if they are forced or fast.
- * Returns whether it did. */
-static bool take_chunks(const struct cln_choice *choice, bool forced, bool wide, struct cln_config *c) {
+/* Fills in the chunks of slices whose rows are wide or narrow, even ones if those are at most so many, if registers hold
+ * them, and if they are forced or fast. Returns whether it did. */
+static bool take_chunks(const struct cln_choice *choice, bool forced, bool wide, uint64_t most, struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t positions = cln_piece_positions(work, c, wide);
     if (!positions || cln_divide_up(work->spatial, positions) > UINT32_MAX / 2)
         return false;
     struct cln_config own = *c;
-    own.chunks = (uint32_t)cln_or_else(c->chunks, chunks_of(work->spatial, positions, most_chunks(choice, c, wide)));
+    own.chunks = (uint32_t)cln_or_else(c->chunks, chunks_of(work->spatial, positions, most));
     if (cln_config_slice_groups(work, &own) != cln_piece_span(work, c, wide) || !(forced || is_fast(choice, &own, wide)))
         return false;
     *c = own;
@@ -60,7 +60,7 @@ static bool take_chunks(const struct cln_choice *choice, bool forced, bool wide,
 
 /* A vector of one group has one sum. Rows are narrow where the numbers of wide ones would be too many. */
 void cln_group_choose_slice_pieces(const struct cln_choice *choice, uint64_t vec, struct cln_config *c) {
-    enum { LANES = 128 }; /* with more, a compute unit may have registers for a single work-group */
+    enum { WAYS = 4, LANES = 128 }; /* with more lanes, a compute unit may have registers for a single work-group */
     const struct cln_workload *const work = choice->work;
     const bool forced = cln_exchanges(c), automatic = is_free(c) && choice->facts.ptx && c->isa == CLN_ISA_PTX;
     const uint64_t of_group = cln_smaller(vec, cln_lowest_bit(work->channels_of_group));
@@ -71,7 +71,11 @@ void cln_group_choose_slice_pieces(const struct cln_choice *choice, uint64_t vec
     own.lanes = (uint32_t)cln_or_else(c->lanes, cln_smaller(choice->facts.most_lanes, LANES));
     own.segments = (uint32_t)cln_or_else(c->segments, 1);
     own.row_split = (uint32_t)cln_or_else(c->row_split, CLN_ROW_SPLIT_EXCHANGE);
-    const bool taken = take_chunks(choice, forced, true, &own) || take_chunks(choice, forced, false, &own);
+    bool taken = false;
+    for (unsigned way = 0; way < WAYS && !taken; way++) { /* wide, narrow; then with fewer chunks */
+        const bool wide = way % 2 == 0;
+        taken = take_chunks(choice, forced, wide, way < 2 ? UINT64_MAX : most_chunks(choice, &own, wide), &own);
+    }
     if (taken && (forced || cln_group_can_exchange(work, &own)))
         *c = own;
 }
