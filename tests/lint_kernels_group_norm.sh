@@ -116,7 +116,8 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                 strict group_norm_last_backward_exchange CL1.2 spir64 -all $pieces ELEMENT_ALIGNED=1 DY_DTYPE=f32 \
                     DX_DTYPE=f32 WEIGHT_DTYPE=none BIAS_DTYPE=none HAS_SUMS=0 ACTIVATION=ACTIVATION_SILU
                 strict group_norm_last_backward_exchange CL1.2 nvptx64 -all $pieces X_DTYPE=bf16 DY_DTYPE=bf16 \
-                    DX_DTYPE=bf16 DWEIGHT_DTYPE=bf16 ISA=ISA_PTX MOST_REGISTERS=128 REDUCE=REDUCE_SHUFFLE ACTIVATION=ACTIVATION_SILU
+                    DX_DTYPE=bf16 DWEIGHT_DTYPE=bf16 ISA=ISA_PTX MOST_REGISTERS=128 REDUCE=REDUCE_SHUFFLE \
+                    ACTIVATION=ACTIVATION_SILU
                 later group_norm_last_backward_exchange $pieces $sums REDUCE=REDUCE_SUBGROUP
             done
         done

@@ -223,10 +223,9 @@ static void large_slices_are_exchanged(void **state) {
     assert_int_equal(chosen(MADE_UP_H200, 8, 640, 4096, CLNORM_F32).chunks, 32);   /* even ones, for 22 */
     assert_int_equal(chosen(MADE_UP_H200, 8, 320, 19321, CLNORM_F32).chunks, 101); /* 139 even ones would be too many */
     assert_int_equal(chosen(MADE_UP_H200, 64, 256, 3136, CLNORM_F32).chunks, 14);  /* a whole slice has narrow rows */
-    assert_int_equal(chosen(MADE_UP_H200, 8, 256, 32400, CLNORM_F32).chunks,
-                     72); /* even ones of narrow rows, for uneven wide ones */
-    assert_int_equal(chosen(MADE_UP_H200, 64, 512, 784, CLNORM_F32).chunks, 1); /* of few elements */
-    assert_int_equal(chosen(MADE_UP_H200, 8, 320, 4096, CLNORM_F32).vec, 2);    /* of a group's 10 channels */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 256, 32400, CLNORM_F32).chunks, 72);  /* even, of narrow rows */
+    assert_int_equal(chosen(MADE_UP_H200, 64, 512, 784, CLNORM_F32).chunks, 1);    /* of few elements */
+    assert_int_equal(chosen(MADE_UP_H200, 8, 320, 4096, CLNORM_F32).vec, 2);       /* of a group's 10 channels */
     assert_int_equal(chosen(MADE_UP_H200, 8, 288, 4096, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES); /* 9 */
     assert_int_equal(chosen(MADE_UP_H200, 8, 1280, 64, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);  /* held */
     assert_int_equal(chosen(MADE_UP_H200, 1, 512, 262144, CLNORM_F32).row_split, CLN_ROW_SPLIT_TWO_PASSES);

@@ -21,9 +21,10 @@ bool cln_slice_is_slow(const struct cln_workload *work, const struct cln_config 
 /* cln_most_registers of work-groups that exchange the numbers of pieces; 0, too, where they hold none. */
 uint64_t cln_group_most_registers(const struct cln_workload *work, const struct cln_config *c);
 
-/* Bytes of local memory of a work-group of the kernels of slices, cl/norm/group_norm_last*.cl, and of any of channels last.
- */
+/* Bytes of local memory of a work-group of the kernels of slices, cl/norm/group_norm_last*.cl. */
 uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_config *c);
+
+/* The same of any kernel of channels last, for slices or for the phases of a work-group. Channels first: 0. */
 uint64_t cln_last_bytes(const struct cln_workload *work, const struct cln_config *c);
 
 /* Forward, channels first: elements of a segment that so many lanes hold, as in cl/norm/group_norm.cl. With ptx,
