@@ -11,6 +11,7 @@ struct call {
 };
 
 #include "common/message.h"
+#include "norm/group_moments.h"
 #include "norm/group_norm_segment_held.h"
 
 struct shared {
@@ -40,40 +41,28 @@ INLINED void post_piece(const struct call *call, const ulong index, const bool a
     }
 }
 
-/* The moments of a segment. */
-struct moments {
-    real mean, squares;
-};
-
-/* Merges those of its chunks, relative to the mean of the first one. All chunks have equally many elements.
- * Without contraction, for the same bits in every kernel. */
-INLINED struct moments merge_chunks(const local uint *received, const uint lane, struct lanes *lanes) {
-#pragma OPENCL FP_CONTRACT OFF
-    const real origin = AS_SUM(received[0]);
-    real sum = 0, squares = 0;
+/* Merges the moments of a segment's chunks, relative to the mean of the first one. */
+INLINED struct spread merge_chunks(const local uint *received, const real origin, const uint lane, struct lanes *lanes) {
+    struct spread own = {0, 0, 0};
     for (uint first = 0; first < CHUNKS; first += LANES) { /* PoCL 3.1 mixes up lanes with unlike numbers of rounds */
         const uint i = first + lane;
-        sum += i < CHUNKS ? AS_SUM(received[i * NUMBERS]) - origin : 0;
+        const local uint *const posted = received + min(i, CHUNKS - 1u) * NUMBERS;
+        const struct spread spread = {AS_SUM(posted[0]) - origin, AS_SUM(posted[1]), i < CHUNKS ? GROUP_SIZE / CHUNKS : 0};
+        spread_merge(&own, spread);
     }
-    const real mean = sum_over_lanes(lanes, sum) * ((real)1 / CHUNKS);
-    for (uint first = 0; first < CHUNKS; first += LANES) {
-        const uint i = first + lane;
-        const real delta = i < CHUNKS ? AS_SUM(received[i * NUMBERS]) - origin - mean : 0;
-        squares += (i < CHUNKS ? AS_SUM(received[i * NUMBERS + 1]) : 0) + delta * delta * (GROUP_SIZE / CHUNKS);
-    }
-    const struct moments moments = {origin + mean, sum_over_lanes(lanes, squares)};
-    return moments;
+    return spread_over_lanes(own, (real)GROUP_SIZE, lanes);
 }
 
 INLINED void write_piece(const struct call *call, const ulong index, const bool active, const struct held *held,
                          struct shared *shared, const local uint *received) {
     const struct chunk chunk = chunk_at(index, active);
-    const struct moments all = merge_chunks(received, chunk.place.lane, &shared->lanes);
-    const real rstd = rstd_of(all.squares, call->eps);
+    const real origin = AS_SUM(received[0]);
+    const struct spread all = merge_chunks(received, origin, chunk.place.lane, &shared->lanes);
+    const real mean = origin + all.mean, rstd = rstd_of(all.squares, call->eps);
     if (chunk.first == 0)
-        write_statistics(call, &chunk.place, all.mean, rstd);
+        write_statistics(call, &chunk.place, mean, rstd);
     struct output output = OUTPUT_OF(call, chunk.place.sample);
-    write_held(call, &chunk, held, all.mean, rstd, &output);
+    write_held(call, &chunk, held, mean, rstd, &output);
 }
 
 #include "common/exchange.h"
