@@ -72,8 +72,8 @@ static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln
 }
 
 /* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. Where a chunk
- * begins anywhere within a vector, a channel has many of them, since its ends take as long as several. In the backward
- * with channels last, a GPU's lane keeps two sums for each element of its vector. */
+ * begins anywhere within a vector, a channel has many of them, since its ends take as long as several. With channels last,
+ * a GPU's lane keeps numbers for each element of its vector. */
 static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MANY = 128 };
     const struct cln_workload *const work = choice->work;
@@ -81,7 +81,7 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
         return vec_of_slice(choice, c);
     const uint64_t row = cln_group_row(work, c, !choice->facts.alone);
     const bool across = !work->channels_last && row > work->spatial;
-    const bool keeps = work->channels_last && work->channel_sums && !choice->facts.alone;
+    const bool keeps = work->channels_last && !choice->facts.alone;
     const uint64_t most = across ? row / 2 : keeps ? FEW_CHANNELS : UINT64_MAX;
     const uint64_t widest = cln_power_of_two_at_most(cln_smaller(cln_widest_vector(choice, c), most));
     if (cln_config_element_aligned(choice->device, c))
@@ -206,7 +206,7 @@ static uint64_t even_chunks(uint64_t chunks, uint64_t phases, uint64_t rows) {
  * Where vectors are narrow, or channels few, a chunk has more rows, as a work-group of few elements takes as long as a
  * larger one. */
 static uint64_t gpu_chunks(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { ROWS = 256, ROWS_BACKWARD = 128, LEAST = 16, MOST = 512 };
+    enum { ROWS = 64, ROWS_BACKWARD = 128, LEAST = 16, MOST = 512 };
     enum { ELEMENTS = 8192, ELEMENTS_BACKWARD = 4096 }; /* of the lanes that take a chunk */
     const struct cln_workload *const work = choice->work;
     const uint64_t all = cln_group_rows(work, c);

@@ -19,7 +19,7 @@ uint64_t cln_group_part_rows(uint64_t channels_of_group, uint64_t block) {
 /* Forward, channels last: the parts of all groups of a block are few for each work-item, and few beside the elements that
  * the work-group reads. */
 static bool merges_block(const struct cln_workload *work, const struct cln_config *c) {
-    enum { MOST = 8, ELEMENTS = 8 }; /* parts of a work-item; elements for each part, at least */
+    enum { MOST = 6, ELEMENTS = 8 }; /* parts of a work-item; elements for each part, at least */
     const uint64_t channels = work->channels_of_group, block = cln_group_block(work, c);
     if (!block || cln_config_row_positions(work, c) > 1)
         return false;
@@ -30,7 +30,7 @@ static bool merges_block(const struct cln_workload *work, const struct cln_confi
 }
 
 bool cln_group_merges(const struct cln_workload *work, const struct cln_config *c) {
-    enum { MOST = 4, ELEMENTS = 8 }; /* parts of a lane; elements of a chunk for each part, at least */
+    enum { MOST = 6, ELEMENTS = 8 }; /* parts of a lane; elements of a chunk for each part, at least */
     const uint64_t chunks = cln_config_channel_chunks(work, c);
     if (!chunks || c->lanes < 2)
         return false;

@@ -49,16 +49,15 @@ static bool holds_slice(const struct cln_workload *work, const struct cln_config
     return work->channel_sums ? bytes <= BACKWARD / share : elements <= FORWARD / share / inputs / words;
 }
 
-/* Elements of a lane, if it can hold those of a slice of so many groups, else 0. A large slice of wide rows has few
- * work-groups beside it, and two passes in chunks take less time. */
+/* Elements of a lane, if it can hold those of a slice of so many groups, else 0. A large slice has few work-groups beside
+ * it, and two passes in chunks take less time. */
 static uint64_t held_of_span(const struct cln_workload *work, const struct cln_config *c, uint64_t span) {
-    enum { MOST = 168, MOST_NARROW = 256 }; /* elements */
+    enum { MOST = 168 }; /* elements */
     const uint64_t channels = span * work->channels_of_group, vectors = channels / c->vec;
     if (!span || vectors > c->lanes || span > c->lanes)
         return 0;
     const uint64_t elements = cln_product(cln_divide_up(work->spatial, c->lanes / vectors), c->vec);
-    const uint64_t most = cln_product(channels, work->x_size) < ROW ? MOST_NARROW : MOST;
-    return elements <= most && holds_slice(work, c, elements) ? elements : 0;
+    return elements <= MOST && holds_slice(work, c, elements) ? elements : 0;
 }
 
 uint64_t cln_piece_span(const struct cln_workload *work, const struct cln_config *c, bool wide) {
