@@ -38,7 +38,8 @@ INLINED void put_largest(const struct call *call, const struct place *place, con
 
 #include "norm/group_norm_segment_held.h"
 
-INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+INLINED void take_segment(const struct call *call, const ulong index, const bool active, struct lanes *lanes) {
+    const struct place own_place = place_of(index, active), *const place = &own_place;
     const struct chunk whole = chunk_of(place, 0);
     struct held held;
     load_held(call, &whole, &held);
@@ -99,7 +100,8 @@ static inline void write_segment(const struct call *call, const struct place *pl
 #endif
 }
 
-INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+INLINED void take_segment(const struct call *call, const ulong index, const bool active, struct lanes *lanes) {
+    const struct place own_place = place_of(index, active), *const place = &own_place;
     real origin = 0;
     struct spread own = {0, 0, 0};
     if (place->active) {
@@ -118,7 +120,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 
 #endif
 
-#include "norm/group_norm_segments.h"
+#include "common/take_share.h"
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm(PARAMETERS(GROUP_NORM_ARGS)) {

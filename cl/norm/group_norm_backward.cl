@@ -117,14 +117,15 @@ static inline void write_channel(const struct call *call, const struct place *pl
         PUT_ALL(call, place->sample, end, last, VEC);
 }
 
-INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+INLINED void take_segment(const struct call *call, const ulong index, const bool active, struct lanes *lanes) {
+    const struct place own_place = place_of(index, active), *const place = &own_place;
     realv slopes[2], kept[KEPT_VECTORS];
     sum_segment(call, place, lanes, kept, slopes);
     for (ulong j = 0; j < (place->active ? CHANNELS_OF_GROUP : 0); j++)
         write_channel(call, place, place->channel + j, kept + (KEEPS_DN ? j * ROW_VECTORS : 0), slopes);
 }
 
-#include "norm/group_norm_segments.h"
+#include "common/take_share.h"
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void

@@ -12,7 +12,8 @@ struct call {
 
 #include "norm/group_norm_segment_dx.h"
 
-INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+INLINED void take_segment(const struct call *call, const ulong index, const bool active, struct lanes *lanes) {
+    const struct place own_place = place_of(index, active), *const place = &own_place;
     struct held held;
     real sums[2];
     load_held(call, place, &held);
@@ -20,7 +21,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
     write_held(call, place, &held, sums);
 }
 
-#include "norm/group_norm_segments.h"
+#include "common/take_share.h"
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void

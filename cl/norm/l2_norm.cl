@@ -102,7 +102,8 @@ static inline real own_squares(const struct call *call, const struct place *plac
     return running_sum_total(&sum);
 }
 
-INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+INLINED void take_segment(const struct call *call, const ulong index, const bool active, struct lanes *lanes) {
+    const struct place own_place = place_of(call, index, active), *const place = &own_place;
     const real length = length_of(call, sum_over_lanes(lanes, place->active ? own_squares(call, place) : 0));
     if (!place->active)
         return;
@@ -139,7 +140,8 @@ static inline void own_sums(const struct call *call, const struct place *place, 
     sums[1] = running_sum_total(&products);
 }
 
-INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+INLINED void take_segment(const struct call *call, const ulong index, const bool active, struct lanes *lanes) {
+    const struct place own_place = place_of(call, index, active), *const place = &own_place;
     real sums[2] = {0, 0};
     if (place->active)
         own_sums(call, place, sums);
@@ -161,20 +163,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 
 #endif
 
-/* This work-group's segments. */
-INLINED void take_share(const struct call *call, local real *scratch) {
-    struct lanes lanes = {.scratch = scratch};
-    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
-    for (ulong i = 0; i < call->iterations; i++) {
-        const ulong index = first + i * SEGMENTS;
-        if (index >= call->work)
-            break; /* the whole work-group */
-        const ulong own = index + get_local_id(0) / LANES;
-        const struct place place = place_of(call, own, SEGMENTS == 1 || own < call->work);
-        take_segment(call, &place, &lanes);
-    }
-    last_barrier();
-}
+#include "common/take_share.h"
 
 #if BACKWARD
 #define KERNEL l2_norm_backward

@@ -14,20 +14,13 @@
 #include "softmax/softmax_reread.h"
 #endif
 
-/* This work-group's rows. */
-INLINED void take_share(const struct call *call, local real *scratch) {
-    struct lanes lanes = {.scratch = scratch};
-    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
-    for (ulong i = 0; i < call->iterations; i++) {
-        const ulong index = first + i * SEGMENTS;
-        if (index >= call->work)
-            return; /* the whole work-group */
-        const ulong own = index + get_local_id(0) / LANES;
-        const struct row row = row_at(call, own, 0, SEGMENTS == 1 || own < call->work);
-        take_row(call, &row, &lanes);
-    }
-    last_barrier();
+/* A segment is a row. */
+INLINED void take_segment(const struct call *call, const ulong index, const bool active, struct lanes *lanes) {
+    const struct row row = row_at(call, index, 0, active);
+    take_row(call, &row, lanes);
 }
+
+#include "common/take_share.h"
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void softmax(PARAMETERS(SOFTMAX_ARGS)) {
