@@ -24,7 +24,8 @@ set(quick_tests
     consumer_cmake consumer_pkg_config example_cpp example_forward example_out_of_order example_select
     example_training_step example_two_devices install installed_tool readme_commands sample_is_its_generators
     sample_make symbols test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder
-    test_cache_list test_check_cases test_config test_config_group test_config_text test_database test_database_choice
+    test_cache_list test_check_cases test_config test_config_group test_config_group_parts test_config_text test_database
+    test_database_choice
     test_device test_device_facts test_drivers test_element test_enqueue test_events test_extremes test_fault test_fp8
     test_gelu test_group_norm test_group_norm_args test_manual test_model_choice test_norm_backward_args
     test_norm_backward_columns test_norm_backward_desc test_norm_backward_differences test_norm_backward_layout

@@ -236,7 +236,7 @@ static void large_slices_are_narrow(void **state) {
         {32, 16, 961, 2, {2, 1}, {256, 256}}, {32, 16, 1600, 2, {1, 1}, {256, 256}},
         {32, 20, 1024, 4, {2, 0}, {256, 0}},  {32, 20, 1024, 2, {0, 0}, {0, 0}},
         {32, 40, 576, 2, {0, 0}, {0, 0}},     {1280, 1, 1024, 2, {32, 16}, {256, 256}},
-        {257, 1, 81, 2, {257, 0}, {1024, 0}},
+        {257, 1, 81, 2, {257, 0}, {1024, 0}}, {32, 16, 2624, 2, {1, 0}, {256, 0}},
     };
     for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
         struct cln_workload work = group_workload_of(samples[i / 2].groups, samples[i / 2].channels_of_group,

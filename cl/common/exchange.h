@@ -199,10 +199,10 @@ INLINED void take_pieces(const struct call *call, volatile global uint *words, s
     load_drawn(call, &exchange, draw(&exchange), &pieces[0]);
     pieces[1].index = call->work;
     do {
-#if ON_CPU /* builds one step instead of two, in half of the time */
+#if ON_CPU /* Its compiler builds one step in half of the time of two. */
         for (uint turn = 0; turn < 2; turn++)
             take_step(call, &exchange, shared, &pieces[turn], &pieces[1 - turn]);
-#else /* with constant indices, which keep the pieces in registers */
+#else /* Constant indices keep the pieces in registers. */
         take_step(call, &exchange, shared, &pieces[0], &pieces[1]);
         take_step(call, &exchange, shared, &pieces[1], &pieces[0]);
 #endif

@@ -93,7 +93,9 @@ static inline void run_end(struct run *run, struct moments *moments, const index
     moments->count = all;
 }
 
+/* Without contraction, for the same bits in every kernel: several work-groups merge the chunks of a segment. */
 static inline void spread_merge(struct spread *a, const struct spread b) {
+#pragma OPENCL FP_CONTRACT OFF
     if (b.count == 0)
         return;
     const real delta = b.mean - a->mean, share = b.count / (a->count + b.count);
@@ -122,8 +124,9 @@ static inline struct spread spread_of(const struct moments *moments, const real 
     return spread;
 }
 
-/* Combines the lanes of a segment. count: its elements, at least 1. */
+/* Combines the lanes of a segment, without contraction too. count: its elements, at least 1. */
 INLINED struct spread spread_over_lanes(const struct spread own, const real count, struct lanes *lanes) {
+#pragma OPENCL FP_CONTRACT OFF
     struct spread spread = {0, 0, count};
     spread.mean = sum_over_lanes(lanes, own.mean * own.count) / count;
     const real delta = distance_of(own.mean - spread.mean, own.count);

@@ -21,7 +21,7 @@ static inline void add_rest(const struct call *call, const ulong sample, const u
 
 #if LANES > 1
 
-#define BATCH (sizeof(struct packed_s) > 8 ? 8 : 16) /* vectors that are loaded together */
+#define BATCH (sizeof(struct packed_s) > 8 ? 8 : 16) /* vectors that are loaded together: about 128 bytes */
 
 /* Adds whole vectors that are step elements apart. */
 static inline void add_vectors(const struct call *call, const ulong sample, const ulong first, const ulong step,

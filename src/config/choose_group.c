@@ -73,7 +73,7 @@ static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln
 
 /* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. Where a chunk
  * begins anywhere within a vector, a channel has many of them, since its ends take as long as several. With channels last,
- * a GPU's lane keeps numbers for each element of its vector. */
+ * a GPU's lane keeps numbers for each element of its vector, which is short therefore. */
 static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MANY = 128 };
     const struct cln_workload *const work = choice->work;

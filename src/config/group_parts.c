@@ -30,7 +30,7 @@ static bool merges_block(const struct cln_workload *work, const struct cln_confi
 }
 
 bool cln_group_merges(const struct cln_workload *work, const struct cln_config *c) {
-    enum { MOST = 6, ELEMENTS = 8 }; /* parts of a lane; elements of a chunk for each part, at least */
+    enum { MOST = 4, ELEMENTS = 8 }; /* parts of a lane; elements of a chunk for each part, at least */
     const uint64_t chunks = cln_config_channel_chunks(work, c);
     if (!chunks || c->lanes < 2)
         return false;
