@@ -83,29 +83,44 @@ static bool check_sums(const struct norm_backward_run *run, const struct tensor 
     return true;
 }
 
+static bool has_no_fault(const struct norm_backward_run *run) {
+    if (!run->desc.y_given || norm_backward_run_fault(run) == 0)
+        return true;
+    print_error("fault is %u\n", norm_backward_run_fault(run));
+    return false;
+}
+
 bool norm_backward_run_check(const struct norm_backward_run *run) {
-    const clnorm_norm_backward_desc *desc = &run->desc;
-    const struct ref_norm_backward norm = norm_backward_reference_of(run);
-    const struct ref_arithmetic arithmetic = arithmetic_of(run);
+    return norm_backward_runs_check(run, 1);
+}
+
+bool norm_backward_runs_check(const struct norm_backward_run *runs, size_t count) {
+    const clnorm_norm_backward_desc *desc = &runs->desc;
+    const struct ref_norm_backward norm = norm_backward_reference_of(runs);
+    const struct ref_arithmetic arithmetic = arithmetic_of(runs);
     const uint64_t groups = desc->cols / desc->group_size;
     struct ref_gradients gradients = ref_gradients_make(desc->group_size);
     struct ref_gradient_errors errors = ref_gradient_errors_make(desc->group_size);
-    const uint64_t sums = weight_rows_of(run) * desc->cols;
+    const uint64_t sums = weight_rows_of(runs) * desc->cols;
     struct ref_row_sum *dweight = calloc(sums, 2 * sizeof *dweight);
     assert_non_null(dweight);
     struct ref_row_sum *dbias = dweight + sums;
-    bool good = !desc->y_given || norm_backward_run_fault(run) == 0;
-    if (!good)
-        print_error("fault is %u\n", norm_backward_run_fault(run));
+    bool good = true;
+    for (size_t k = 0; good && k < count; k++)
+        good = has_no_fault(&runs[k]);
     for (uint64_t i = 0; good && i < desc->rows * groups; i++) {
         const uint64_t first = ref_norm_weight_row(&norm.forward, i / groups) * desc->cols + i % groups * desc->group_size;
         ref_norm_backward_segment(&norm, i / groups, i % groups, &gradients);
         ref_gradient_errors_of(&norm, &arithmetic, &gradients, &errors);
-        good = check_segment(run, i / groups, i % groups, &gradients, &errors);
+        for (size_t k = 0; good && k < count; k++)
+            good = check_segment(&runs[k], i / groups, i % groups, &gradients, &errors);
         ref_add_row(&gradients, &errors, desc->group_size, dweight + first, dbias + first);
     }
-    good = good && check_sums(run, &run->dweight, &run->dweight_before, "dweight", dweight) &&
-           check_sums(run, &run->dbias, &run->dbias_before, "dbias", dbias);
+    for (size_t k = 0; good && k < count; k++)
+        good = check_sums(&runs[k], &runs[k].dweight, &runs[k].dweight_before, "dweight", dweight) &&
+               check_sums(&runs[k], &runs[k].dbias, &runs[k].dbias_before, "dbias", dbias);
+    if (!good && count > 1)
+        print_error("in one of %zu runs of a case\n", count);
     free(dweight);
     ref_gradient_errors_free(&errors);
     ref_gradients_free(&gradients);

@@ -8,4 +8,7 @@
  * magnitudes. */
 bool norm_backward_run_check(const struct norm_backward_run *run);
 
+/* The same for several runs of one case. The reference, which takes most of the time, is computed once. */
+bool norm_backward_runs_check(const struct norm_backward_run *runs, size_t count);
+
 #endif

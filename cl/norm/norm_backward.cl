@@ -40,11 +40,12 @@
 #define LOCAL_MEMORY                 \
     local real scratch[2 * SCRATCH]; \
     local realv space[SPACE];        \
-    local uint received[RECEIVED];   \
+    local float4 received[RECEIVED]; \
+    local uint missing[2];           \
     local uint broadcast;
 
-INLINED void walk_share(const struct call *call, local real *scratch, local realv *space, local uint *received,
-                        local uint *broadcast) {
+INLINED void walk_share(const struct call *call, local real *scratch, local realv *space, local float4 *received,
+                        local uint *missing, local uint *broadcast) {
     if (call->rows == 0)
         return;
     const ulong work_group = WORK_GROUP;
@@ -52,14 +53,13 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     take_columns(call, work_group, space);
     const ulong weight_rows = weight_rows_of(call);
     const ulong weight_blocks = (weight_rows + WEIGHT_ROWS_ABREAST - 1) / WEIGHT_ROWS_ABREAST;
-    volatile global uint *mailbox = call->locks + LOCK_WORDS(weight_rows * call->slots);
+    volatile global uint *words = call->locks + LOCK_WORDS(weight_rows * call->slots);
+    struct team team;
 #if EXCHANGES
-    const ulong place = take_place(mailbox, broadcast);
-    struct team team = team_of(mailbox, (uint)(place % TILES), received);
+    const ulong place = join_team(words, received, missing, broadcast, &team);
 #else
     const ulong place = has_rows ? work_group - COLUMN_GROUPS : 0;
-    struct team team;
-    (void)mailbox, (void)received;
+    (void)words, (void)received, (void)missing;
 #endif
     const ulong block = place % BLOCKS;
     const ulong weight_row = place / BLOCKS % weight_blocks * WEIGHT_ROWS_ABREAST;
@@ -89,7 +89,7 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward(PARAMETERS(NORM_BACKWARD_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(NORM_BACKWARD_ARGS), .rows = work, .poison = POISON, .aligned = !ELEMENT_ALIGNED};
-    walk_share(&call, scratch, space, received, &broadcast);
+    walk_share(&call, scratch, space, received, missing, &broadcast);
 }
 
 #if !ELEMENT_ALIGNED
@@ -98,7 +98,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 norm_backward_unaligned(PARAMETERS(NORM_BACKWARD_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(NORM_BACKWARD_ARGS), .rows = work, .poison = POISON, .aligned = false};
-    walk_share(&call, scratch, space, received, &broadcast);
+    walk_share(&call, scratch, space, received, missing, &broadcast);
 }
 #endif
 

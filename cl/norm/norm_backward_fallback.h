@@ -32,7 +32,7 @@ INLINED void finish_share(const struct call *call, const struct share *share, ul
 #pragma unroll 1
     for (; first < share->end; first = rows_after(share, first)) {
         const struct row row = row_in_share(call, share, first, share->group);
-        real sums[2] = {0, 0};
+        float4 four[POSTED] = {0};
         for (uint tile = 0; tile < TILES; tile++) {
             const struct columns other = {(index_t)tile * TILE_VECTORS, columns->lane, columns->lead, columns->weight,
                                           columns->bias};
@@ -41,8 +41,11 @@ INLINED void finish_share(const struct call *call, const struct share *share, ul
             if (tile == team->tile)
                 post(team, &row, of_tile);
             for (uint k = 0; k < POSTED; k++)
-                sums[k] += of_tile[k];
+                four[k] += of_four(tile, of_tile[k]);
         }
+        real sums[2] = {0, 0};
+        for (uint k = 0; k < POSTED; k++)
+            sums[k] = add_four(four[k]);
         struct inputs held[HELD_INPUTS];
         fetch_row(call, &row, columns, held, LOAD_PLAIN);
         put_row(call, &row, columns, scales, held, accumulator, sums);

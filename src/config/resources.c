@@ -164,9 +164,10 @@ bool cln_unrolls_columns(const struct cln_config *c) {
 }
 
 uint64_t cln_backward_local_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t span) {
-    const uint64_t received = 4 * cln_tiles(work, c); /* words of cl/norm/team.h */
-    const uint64_t messages = cln_exchanges(c) ? received * sizeof(cl_float) : 2 * work->real_size;
-    const uint64_t scratch = 4 * (uint64_t)c->lanes * c->segments * work->real_size + messages + sizeof(cl_uint);
+    const uint64_t sums = work->norm == CLNORM_LAYER_NORM ? 2 : 1; /* of a tile, of two rows: cl/norm/team.h */
+    const uint64_t quads = cln_exchanges(c) ? 2 * sums * cln_divide_up(cln_tiles(work, c), 4) : 1;
+    const uint64_t messages = (quads + 1) * sizeof(cl_float4) + 3 * sizeof(cl_uint); /* one quad for alignment */
+    const uint64_t scratch = 4 * (uint64_t)c->lanes * c->segments * work->real_size + messages;
     const uint64_t columns =
         cln_unrolls_columns(c) ? cln_elements_per_lane(work, c) * c->lanes : cln_divide_up(c->tile, c->vec) * c->vec;
     const uint64_t line = columns * work->real_size;

@@ -19,7 +19,7 @@ static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p
  *   sums           [2, chunks, groups, rows]  where segments are split
  *   dweight, dbias [weight_rows, slots, SLOT_COLUMNS]
  *   locks          [blocks, weight_rows, slots] uint of CLNORM_REDUCTION_LOCKED
- *   mailbox        [rows, groups, 1 or 2, tiles] uint with exchanged sums, in one part with the locks */
+ *   mailbox        [rows, groups, tiles, 1 or 2] uint with exchanged sums, in one part with the locks */
 struct cln_backward_layout {
     uint64_t span;         /* groups that a work-group takes one after the other */
     uint64_t abreast;      /* segments with weights of their own that a work-group takes side by side */
