@@ -12,6 +12,7 @@ struct method {
     const struct cln_axis *axes;
     clnorm_status (*check)(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c);
     double (*cost)(const struct cln_choice *choice, const struct cln_config *c);
+    bool (*spills)(const struct cln_choice *choice, const struct cln_config *c);
 };
 
 static double same_cost(const struct cln_choice *choice, const struct cln_config *c) {
@@ -19,12 +20,24 @@ static double same_cost(const struct cln_choice *choice, const struct cln_config
     return 0;
 }
 
+static bool never_spills(const struct cln_choice *choice, const struct cln_config *c) {
+    (void)choice, (void)c;
+    return false;
+}
+
 static struct method method_of(enum cln_knob_users users) {
     if (users == CLN_KNOBS_BACKWARD)
-        return (struct method){cln_backward_axes, cln_check_backward, cln_backward_cost};
+        return (struct method){cln_backward_axes, cln_check_backward, cln_backward_cost, cln_backward_spills};
     if (users == CLN_KNOBS_ELEMENTS)
-        return (struct method){cln_element_axes, cln_check_elements, same_cost};
-    return (struct method){cln_forward_axes, cln_check_forward, cln_forward_cost};
+        return (struct method){cln_element_axes, cln_check_elements, same_cost, never_spills};
+    return (struct method){cln_forward_axes, cln_check_forward, cln_forward_cost, cln_forward_spills};
+}
+
+/* A config whose registers would spill costs more than any other, so that it is chosen only where forced knobs leave no
+ * other. */
+static double cost_of(const struct method *method, const struct cln_choice *choice, const struct cln_config *c) {
+    const double spilled = 1e15;
+    return method->cost(choice, c) + (method->spills(choice, c) ? spilled : 0);
 }
 
 /* --------------------------------------------------------------------------------------------------------- the best */
@@ -40,7 +53,7 @@ struct search {
 
 static void consider(const struct cln_config *candidate, void *user) {
     struct search *const search = user;
-    const double ns = search->method.cost(search->choice, candidate);
+    const double ns = cost_of(&search->method, search->choice, candidate);
     if (search->found && ns >= search->best_ns)
         return;
     if (search->method.check(search->choice->device, search->choice->work, candidate)) {
@@ -69,6 +82,12 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
         return search.method.check(device, work, &search.refused);
     *config = search.best;
     return CLNORM_SUCCESS;
+}
+
+double cln_config_cost(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *config) {
+    static const struct cln_config automatic = {0};
+    const struct cln_choice choice = {device, cln_facts_of(device), work, &automatic};
+    return method_of(work->users).cost(&choice, config);
 }
 
 clnorm_status cln_config_choose_reread(const clnorm_device_info *device, const struct cln_workload *work,
@@ -132,7 +151,7 @@ static void insert_at(struct ranking *ranking, size_t i, const struct cln_config
 
 static void rank(const struct cln_config *candidate, void *user) {
     struct ranking *const ranking = user;
-    const double ns = ranking->method.cost(ranking->choice, candidate);
+    const double ns = cost_of(&ranking->method, ranking->choice, candidate);
     size_t place = ranking->count, same = 0, last_alike = 0;
     while (place > 0 && ranking->ns[place - 1] > ns)
         place--;

@@ -57,6 +57,9 @@ struct cln_workload {
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *forced, struct cln_config *config);
 
+/* The model's estimate of a complete config, in nanoseconds, as if no register were spilled; 0 where it has none. */
+double cln_config_cost(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *config);
+
 /* The same for kernels that read a segment once, or again from memory. */
 clnorm_status cln_config_choose_reread(const clnorm_device_info *device, const struct cln_workload *work,
                                        const struct cln_config *forced, struct cln_config *config);

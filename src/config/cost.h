@@ -6,10 +6,12 @@
 
 #include "config/candidates.h"
 
-/* A config whose registers would spill costs more than any other, so that it is chosen only where forced knobs leave no
- * other. */
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c);
 double cln_backward_cost(const struct cln_choice *choice, const struct cln_config *c);
+
+/* Whether a config's registers would spill, of which the cost knows nothing. */
+bool cln_forward_spills(const struct cln_choice *choice, const struct cln_config *c);
+bool cln_backward_spills(const struct cln_choice *choice, const struct cln_config *c);
 
 /* The work-groups of a forward or of softmax that the device runs at once. */
 uint64_t cln_forward_at_once(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c);

@@ -168,14 +168,16 @@ static double slots_ns(const struct count *n) {
     return 8 * slots * columns * n->sums * (double)n->work->real_size / bandwidth(n) + 2 * n->facts->launch_ns;
 }
 
+bool cln_backward_spills(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t items = (uint64_t)c->lanes * c->segments;
+    return !cln_registers_fit(&choice->facts, items, cln_backward_least_registers(choice->work, c));
+}
+
 double cln_backward_cost(const struct cln_choice *choice, const struct cln_config *c) {
-    const double spilled = 1e15;
     const struct count n = count(choice, c);
     const double late = c->groups_per_cu / n.resident; /* above 1: some work-groups wait until others end */
     const double waves = late > 1 ? 1 + 0.4 * (late - 1) : 1;
-    const uint64_t items = (uint64_t)c->lanes * c->segments;
-    const bool fits = cln_registers_fit(n.facts, items, cln_backward_least_registers(n.work, c));
     const double launches = c->tile < n.work->group_size ? 2 : 1;
     return waves * cln_both_limits(memory_ns(&n), groups_ns(&n) + first_pass_ns(&n), 1.9) + slots_ns(&n) +
-           launches * n.facts->launch_ns + (fits ? 0 : spilled);
+           launches * n.facts->launch_ns;
 }

@@ -187,8 +187,13 @@ uint64_t cln_forward_at_once(const clnorm_device_info *device, const struct cln_
     return (uint64_t)count(&choice, c).at_once;
 }
 
+bool cln_forward_spills(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t items = (uint64_t)c->lanes * c->segments;
+    return !cln_registers_fit(&choice->facts, items, cln_forward_registers(choice->work, c));
+}
+
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c) {
-    const double spilled = 1e15, start = 350, dispatch = 75; /* ns of a work-group: until it runs, until the next starts */
+    const double start = 350, dispatch = 75; /* ns of a work-group: until it runs, until the next starts */
     const struct count n = count(choice, c);
     const double work = arithmetic_ns(&n) + accesses_ns(&n) + scattered_ns(&n) + edges_ns(&n);
     const double alone =
@@ -200,7 +205,5 @@ double cln_forward_cost(const struct cln_choice *choice, const struct cln_config
     const double each = cln_both_limits(alone / under_way, fmax(n.resident * work, begun), 6);
     const double launches = cln_holds_pieces(n.work, c) ? 1.5 : c->chunks > 1 ? 2 : 1; /* words are soon cleared */
     const double passes = c->chunks > 1 && !cln_holds_pieces(n.work, c) ? 1.5 : 1;     /* the first of two writes nothing */
-    const bool fits = cln_registers_fit(n.facts, (uint64_t)c->lanes * c->segments, cln_forward_registers(n.work, c));
-    return cln_both_limits(memory_ns(&n), passes * waves(&n) * each, 3.5) + launches * n.facts->launch_ns +
-           (fits ? 0 : spilled);
+    return cln_both_limits(memory_ns(&n), passes * waves(&n) * each, 3.5) + launches * n.facts->launch_ns;
 }

@@ -13,9 +13,8 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
-#include "config/cost.h"
+#include "config/choose_row.h"
 #include "config/database.h"
-#include "config/resources.h"
 
 enum { LINE_CAPACITY = 1024, MOST_ROWS = 1 << 17 };
 
@@ -277,74 +276,6 @@ static bool choose_by_file(clnorm_plan *plan, const struct cln_tuning_key *key, 
     return row && choose_by_row(plan, row, choose, &plan->work);
 }
 
-/* Whether a row was measured at less than half or more than twice the width. */
-static bool is_far(const struct cln_workload *work, const struct cln_database_row *row) {
-    return row->cols < work->group_size / 2 || row->cols / 2 > work->group_size;
-}
-
-static uint64_t registers_of(const struct cln_workload *work, const struct cln_config *c) {
-    return work->users == CLN_KNOBS_BACKWARD ? cln_backward_least_registers(work, c) : cln_forward_registers(work, c);
-}
-
-/* Whether the plan's config takes no more registers than the device has, or than at the width that was measured. */
-static bool registers_fit(const clnorm_plan *plan, const struct cln_database_row *row) {
-    const struct cln_config *const c = &plan->config;
-    struct cln_workload measured = plan->work;
-    struct cln_config there = *c;
-    measured.group_size = row->cols;
-    there.tile = (uint32_t)cln_or_else(row->knobs.tile, row->cols);
-    const struct cln_facts facts = cln_facts_of(&plan->context->device);
-    const uint64_t each = registers_of(&plan->work, c);
-    return each <= registers_of(&measured, &there) || cln_registers_fit(&facts, (uint64_t)c->lanes * c->segments, each);
-}
-
-/* Fits a measured tile to a segment of another width: even tiles, with no more vectors of a lane. Returns false if one tile
- * would hold the whole segment. Without a tile a row is for whole segments. */
-static bool fit_tile(const struct cln_workload *work, uint64_t measured, struct cln_config *c) {
-    if (!c->tile)
-        c->tile = (uint32_t)work->group_size;
-    else if (measured != work->group_size) {
-        const uint64_t step = (uint64_t)cln_larger(c->vec, 1) * cln_larger(c->lanes, 1);
-        c->tile = (uint32_t)cln_even_tile(work, c, cln_divide_up(c->tile, step) * step);
-        return c->tile < work->group_size;
-    }
-    return true;
-}
-
-/* Chooses the config by a row of the database, and returns whether it suits the work. */
-static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_choose_fn choose) {
-    struct cln_config knobs = row->knobs;
-    if (is_far(&plan->work, row) || (plan->work.users == CLN_KNOBS_BACKWARD && !fit_tile(&plan->work, row->cols, &knobs)))
-        return false;
-    struct cln_failure before;
-    cln_failure_keep(&before);
-    const bool chosen = !choose(&plan->context->device, &plan->work, &knobs, &plan->config);
-    cln_failure_restore(&before);
-    return chosen && registers_fit(plan, row);
-}
-
-/* Chooses by the rows of an operation and its dtypes: by the row of the same width, else by one of its two neighbours, the
- * nearer first. Only widths at which rows begin alike within vectors count. */
-static bool choose_by_rows(clnorm_plan *plan, const char *rows, const struct cln_tuning_key *key, cln_choose_fn choose,
-                           bool few) {
-    enum { WIDEST = 16 }; /* bytes of a vector */
-    const struct cln_workload *const work = &plan->work;
-    const uint64_t widest = cln_config_element_aligned(&plan->context->device, &plan->config) ? 1 : WIDEST / work->x_size;
-    char name[CLN_TUNING_KEY];
-    write_name(key, name);
-    const struct cln_database_widths widths = {cln_smaller(work->alignment, widest), widest,
-                                               cln_smaller(work->lead_vec, widest) > work->alignment};
-    const struct cln_database_rows found = cln_database_find(rows, name, work->group_size, few, widths);
-    if (found.below.cols == work->group_size)
-        return suits(plan, &found.below, choose);
-    if (!found.below.cols || !found.above.cols)
-        return false;
-    const bool nearer_below =
-        (double)work->group_size * (double)work->group_size < (double)found.below.cols * (double)found.above.cols;
-    const struct cln_database_row *const nearer = nearer_below ? &found.below : &found.above;
-    return suits(plan, nearer, choose) || suits(plan, nearer_below ? &found.above : &found.below, choose);
-}
-
 /* The dtype of the same size for which rows are measured. */
 static clnorm_dtype measured_dtype(clnorm_dtype dtype) {
     return dtype == CLNORM_F16 ? CLNORM_BF16 : dtype == CLNORM_F8_E5M2 ? CLNORM_F8_E4M3 : dtype;
@@ -353,15 +284,19 @@ static clnorm_dtype measured_dtype(clnorm_dtype dtype) {
 /* Chooses by the shipped database. With less than a segment for each compute unit the model decides. */
 static bool choose_by_database(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose, bool few) {
     const struct cln_workload *const work = &plan->work;
-    const char *const rows = cln_database_rows(cln_database_files, &plan->context->device);
-    if (!rows || work->rows * work->groups < plan->context->device.compute_units)
+    const clnorm_device_info *const device = &plan->context->device;
+    const char *const rows = cln_database_rows(cln_database_files, device);
+    if (!rows || work->rows * work->groups < device->compute_units)
         return false;
     struct cln_tuning_key alike = *key;
     alike.dtype = measured_dtype(key->dtype);
     alike.widest = measured_dtype(key->widest);
     const struct cln_tuning_key any = with_any_widest(&alike);
-    return choose_by_rows(plan, rows, &alike, choose, few) ||
-           (key->widest && choose_by_rows(plan, rows, &any, choose, few));
+    char name[CLN_TUNING_KEY], name_of_any[CLN_TUNING_KEY];
+    write_name(&alike, name);
+    write_name(&any, name_of_any);
+    return cln_config_choose_row(device, work, rows, name, few, choose, &plan->config) ||
+           (key->widest && cln_config_choose_row(device, work, rows, name_of_any, few, choose, &plan->config));
 }
 
 clnorm_status cln_tuning_choose(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose,
