@@ -132,10 +132,11 @@ static unsigned count_pairs(struct pairwise *pairwise, const unsigned *level) {
     return new_levels;
 }
 
-/* The next case of all. Returns the number of levels that no case had before. */
-static unsigned next_of_all(struct pairwise *pairwise, unsigned *level) {
+bool pairwise_next_of_all(struct pairwise *pairwise, unsigned *level, bool *is_new) {
     enum { PROPOSALS = 50 };
     unsigned most = 0;
+    if (!find_unseen(pairwise))
+        return false;
     for (int i = 0; i < PROPOSALS; i++) {
         unsigned proposal[PAIRWISE_FACTORS];
         const unsigned gain = propose(pairwise, proposal);
@@ -144,13 +145,15 @@ static unsigned next_of_all(struct pairwise *pairwise, unsigned *level) {
             memcpy(level, proposal, pairwise->factors * sizeof *level);
         }
     }
-    return count_pairs(pairwise, level);
+    *is_new = count_pairs(pairwise, level) > 0;
+    return true;
 }
 
 bool pairwise_next(struct pairwise *pairwise, unsigned *level) {
     unsigned next[PAIRWISE_FACTORS];
-    while (find_unseen(pairwise))
-        if (next_of_all(pairwise, next) || !fixture_is_quick()) {
+    bool is_new;
+    while (pairwise_next_of_all(pairwise, next, &is_new))
+        if (is_new || !fixture_is_quick()) {
             memcpy(level, next, pairwise->factors * sizeof *level);
             return true;
         }
@@ -158,7 +161,8 @@ bool pairwise_next(struct pairwise *pairwise, unsigned *level) {
 }
 
 void pairwise_cycle(struct pairwise **pairwise, const unsigned *levels, unsigned factors, unsigned *level, uint64_t seed) {
-    while (*pairwise == NULL || !pairwise_next(*pairwise, level)) {
+    bool is_new;
+    while (*pairwise == NULL || !pairwise_next_of_all(*pairwise, level, &is_new)) {
         pairwise_free(*pairwise);
         *pairwise = pairwise_make(levels, factors, seed);
     }

@@ -21,6 +21,9 @@ void pairwise_free(struct pairwise *pairwise);
 /* The next case: a level for each factor. false: no case is left, and level is as it was. */
 bool pairwise_next(struct pairwise *pairwise, unsigned *level);
 
+/* The next case of all, in quick tests too. is_new: it has a level that no case before had. */
+bool pairwise_next_of_all(struct pairwise *pairwise, unsigned *level, bool *is_new);
+
 /* The same without an end: after the last case, a new sequence is made from seed. *pairwise is NULL at first. */
 void pairwise_cycle(struct pairwise **pairwise, const unsigned *levels, unsigned factors, unsigned *level, uint64_t seed);
 

@@ -48,9 +48,9 @@ const struct cln_knob cln_knobs[CLN_KNOBS] = {
 _Static_assert(sizeof(struct cln_config) <= sizeof(clnorm_config), "clnorm_config is too small for the knobs");
 
 uint32_t cln_knob_value(const struct cln_config *config, int i) {
-    uint32_t words[CLN_KNOBS];
-    memcpy(words, config, sizeof words);
-    return words[i];
+    uint32_t value;
+    memcpy(&value, (const char *)config + (size_t)i * sizeof value, sizeof value);
+    return value;
 }
 
 void cln_knob_set(struct cln_config *config, int i, uint32_t value) {
