@@ -69,13 +69,17 @@ static void test_whole_numbers(void **state) {
     assert_int_equal(json_integer_value(json_object_get(profile, "runs")), 10);
     assert_int_equal(json_integer_value(json_object_get(profile, "warm_up")), 8);
     json_decref(profile);
-    run("%s", "bench rms_norm --packed 010 --shapes 20x64 --dtypes f32 --runs 1 --json -");
+    run("%s", "bench rms_norm --packed 010 --shapes 20x64 --dtypes f32 --runs 1 --seconds 0 --json -");
     assert_done();
     json_t *const bench = json_of(result.out);
     assert_int_equal(json_integer_value(json_object_get(bench, "packed")), 10);
     json_decref(bench);
     static const struct refused_words wrong[] = {
         {"bench --runs 0x10", "--runs '0x10': expected a whole number"},
+        {"bench --seconds=-1", "--seconds -1: expected 0 to 20"},
+        {"bench --seconds nan", "--seconds nan: expected 0 to 20"},
+        {"bench --seconds 21", "--seconds 21: expected 0 to 20"},
+        {"bench --host --seconds 0.3", "--seconds: expected no --host"},
         {"bench --packed=0x10", "--packed '0x10': expected a whole number"},
         {"run gelu --repeat 1e3", "--repeat '1e3': expected a whole number"},
         {"tune --jobs ' 5'", "--jobs ' 5': expected a whole number"},

@@ -21,7 +21,7 @@ static void test_bench(void **state) {
     static const char *const keys[] = {"op",       "provider", "rows",   "cols",   "dtype", "us",
                                        "limit_us", "gb_s",     "config", "device", "runs",  NULL};
     static const char *const names[] = {"rms_norm", "softmax_backward"};
-    run("%s", "bench rms_norm softmax_backward --shapes 64x96 --dtypes f32 --runs 2 --json b.json");
+    run("%s", "bench rms_norm softmax_backward --shapes 64x96 --dtypes f32 --runs 2 --seconds 0 --json b.json");
     assert_done();
     assert_says("limit_us");
     FILE *const stream = fopen("b.json", "r");
@@ -36,6 +36,7 @@ static void test_bench(void **state) {
         assert_string_equal(json_string_value(json_object_get(object, "dtype")), "f32");
         assert_int_equal(json_integer_value(json_object_get(object, "rows")), 64);
         assert_int_equal(json_integer_value(json_object_get(object, "cols")), 96);
+        assert_int_equal(json_integer_value(json_object_get(object, "runs")), 2);
         assert_true(json_number_value(json_object_get(object, "us")) > 0);
         assert_true(json_number_value(json_object_get(object, "limit_us")) > 0);
         assert_true(json_is_object(json_object_get(object, "config")));
@@ -44,12 +45,12 @@ static void test_bench(void **state) {
     assert_null(fgets(line, sizeof line, stream));
     assert_int_equal(fclose(stream), 0);
 
-    run("%s", "bench rms-norm --shapes 8x64 --dtypes bf16 --runs 1 --config lanes=1 --json -");
+    run("%s", "bench rms-norm --shapes 8x64 --dtypes bf16 --runs 1 --seconds 0 --config lanes=1 --json -");
     assert_done();
     json_t *const object = json_of(result.out);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "config"), "lanes")), 1);
     json_decref(object);
-    run("%s", "bench norm_backward_statistics_rms --shapes 8x64 --dtypes bf16 --runs 1"); /* the longest name */
+    run("%s", "bench norm_backward_statistics_rms --shapes 8x64 --dtypes bf16 --runs 1 --seconds 0"); /* the longest name */
     assert_done();
     assert_narrow();
 }
@@ -73,7 +74,8 @@ static void test_bench_unfused(void **state) {
         assert_int_equal(json_array_size(json_object_get(row, "steps")), i ? 4 : 0);
         json_decref(row);
     }
-    run("%s", "bench add_rms_norm_backward rms_norm_gated --shapes 8x64 --dtypes bf16 --runs 1 --median --unfused");
+    run("%s",
+        "bench add_rms_norm_backward rms_norm_gated --shapes 8x64 --dtypes bf16 --runs 1 --seconds 0 --median --unfused");
     assert_done();
     assert_says("= rms_norm_backward, add: ");
     assert_says("= rms_norm, gate: ");
@@ -81,10 +83,11 @@ static void test_bench_unfused(void **state) {
 
 static void test_bench_layouts(void **state) {
     (void)state;
-    run("%s", "bench layer_norm_backward --shapes 24x64 --dtypes f32 --runs 1 --weight-rows 4 --weight-repeat 3 --json -");
+    run("%s",
+        "bench layer_norm_backward --shapes 24x64 --dtypes f32 --runs 1 --seconds 0 --weight-rows 4 --weight-repeat 3 --json -");
     assert_done();
     assert_non_null(strstr(result.out, "\"weight_rows\": 4, \"weight_repeat\": 3"));
-    run("%s", "bench rms_norm --shapes 24x64 --dtypes f32 --runs 1 --weight-rows 5");
+    run("%s", "bench rms_norm --shapes 24x64 --dtypes f32 --runs 1 --seconds 0 --weight-rows 5");
     assert_failed(EXIT_REQUEST, "tensor 'weight': shape [5, 64] with --weight-repeat 1; expected a product");
     run("%s", "bench gelu --shapes 8x64 --weight-rows 2");
     assert_failed(EXIT_REQUEST, "--weight-rows: gelu has no such option");
@@ -93,14 +96,14 @@ static void test_bench_layouts(void **state) {
     run("%s", "bench rms_norm --sweep 64 --weight-rows 2");
     assert_failed(EXIT_REQUEST, "--weight-rows: expected no --sweep");
 
-    run("%s", "bench rms_norm_backward --packed 4 --shapes 8x64 --dtypes f32 --runs 1 --json -");
+    run("%s", "bench rms_norm_backward --packed 4 --shapes 8x64 --dtypes f32 --runs 1 --seconds 0 --json -");
     assert_done();
     json_t *const packed = json_of(result.out);
     assert_int_equal(json_integer_value(json_object_get(packed, "packed")), 4);
     json_decref(packed);
-    run("%s", "bench rms_norm --packed 3 --shapes 8x64 --runs 1");
+    run("%s", "bench rms_norm --packed 3 --shapes 8x64 --runs 1 --seconds 0");
     assert_failed(EXIT_REQUEST, "--packed 3: expected a divisor of the 8 rows");
-    run("%s", "bench quantize --packed 4 --shapes 8x64 --runs 1");
+    run("%s", "bench quantize --packed 4 --shapes 8x64 --runs 1 --seconds 0");
     assert_failed(EXIT_REQUEST, "--packed: tensors of quantize have no outer dimensions");
     run("%s", "bench dropout_rms_norm --packed 4 --unfused");
     assert_failed(EXIT_REQUEST, "--packed: expected no --unfused");
@@ -154,13 +157,13 @@ static void test_bench_refuses_before_it_writes(void **state) {
         assert_holds("old.svg", "picture");
         assert_int_equal(access("new.json", F_OK), -1);
     }
-    run("%s", "bench gelu --shapes 8x64 --runs 1 --json old.json --svg ./old.json");
+    run("%s", "bench gelu --shapes 8x64 --runs 1 --seconds 0 --json old.json --svg ./old.json");
     assert_failed(EXIT_REQUEST, "--json old.json, --svg ./old.json: expected two files");
     assert_holds("old.json", "lines");
-    run("%s", "bench gelu --shapes 8x64 --runs 1 --json new.json --svg ./new.json");
+    run("%s", "bench gelu --shapes 8x64 --runs 1 --seconds 0 --json new.json --svg ./new.json");
     assert_failed(EXIT_REQUEST, "--json new.json, --svg ./new.json: expected two files");
     assert_int_equal(access("new.json", F_OK), -1);
-    run("%s", "bench gelu --shapes 8x64 --runs 1 --dtypes f32 --json old.json --svg old.svg");
+    run("%s", "bench gelu --shapes 8x64 --runs 1 --seconds 0 --dtypes f32 --json old.json --svg old.svg");
     assert_done();
     assert_int_equal(
         system("! grep -q lines old.json && [ $(wc -l <old.json) -eq 1 ] && head -c 4 old.svg | grep -q '<svg'"), 0);
@@ -170,13 +173,13 @@ static void test_bench_refuses_before_it_writes(void **state) {
  * are refused. */
 static void test_bench_skips_widths(void **state) {
     (void)state;
-    run("%s", "bench --shapes 4x3 --dtypes f32 --runs 1 --warm-up 0");
+    run("%s", "bench --shapes 4x3 --dtypes f32 --runs 1 --seconds 0 --warm-up 0");
     assert_int_equal(result.code, EXIT_DONE);
     assert_non_null(strstr(result.err, "clnorm: rms_norm_rope needs an even number of columns; skipped at 3\n"));
     assert_non_null(strstr(result.err, "clnorm: fp8_rms_norm needs a multiple of 16 columns; skipped at 3\n"));
     assert_null(strstr(result.out, "rms_norm_rope"));
     assert_says("norm_backward_apply_rms"); /* the last one */
-    run("%s", "bench rms_norm_rope gelu --sweep 257,64,33 --bytes 4K --dtypes f32 --runs 1");
+    run("%s", "bench rms_norm_rope gelu --sweep 257,64,33 --bytes 4K --dtypes f32 --runs 1 --seconds 0");
     assert_int_equal(result.code, EXIT_DONE);
     assert_string_equal(result.err, "clnorm: rms_norm_rope needs an even number of columns; skipped at 257, 33\n");
     assert_int_equal(count_of(result.out, "\nrms_norm_rope "), 1);
@@ -193,7 +196,8 @@ static void test_bench_skips_widths(void **state) {
 /* A panel for each operation, a line for each dtype, a point for each shape. xmllint, where installed, checks the XML. */
 static void test_bench_svg(void **state) {
     (void)state;
-    run("%s", "bench gelu rms_norm_gated --shapes 8x64,4x64,2x64 --dtypes f32,bf16 --runs 1 --svg b.svg --unfused");
+    run("%s",
+        "bench gelu rms_norm_gated --shapes 8x64,4x64,2x64 --dtypes f32,bf16 --runs 1 --seconds 0 --svg b.svg --unfused");
     assert_done();
     assert_narrow();
     static char text[MOST_TEXT];
@@ -210,7 +214,7 @@ static void test_bench_svg(void **state) {
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
     assert_int_equal(system("command -v xmllint >/dev/null || exit 0; xmllint --noout b.svg"), 0);
-    run("%s", "bench group_norm --shapes 2x16x4x4/4,2x16x4x4/8,2x16x16 --dtypes f32 --runs 1 --svg b.svg");
+    run("%s", "bench group_norm --shapes 2x16x4x4/4,2x16x4x4/8,2x16x16 --dtypes f32 --runs 1 --seconds 0 --svg b.svg");
     assert_done();
     assert_says("2x16x16/4 ");
     assert_says("2x16x16/8 ");
@@ -228,7 +232,7 @@ static void test_bench_svg(void **state) {
 /* A list of widths with a fixed number of bytes, and its plot: a line for each dtype, a point for each width. */
 static void test_bench_sweep(void **state) {
     (void)state;
-    run("%s", "bench gelu softmax --sweep 64,100 --bytes 4K --dtypes f32,bf16 --runs 1 --svg s.svg");
+    run("%s", "bench gelu softmax --sweep 64,100 --bytes 4K --dtypes f32,bf16 --runs 1 --seconds 0 --svg s.svg");
     assert_done();
     assert_narrow();
     assert_says("gelu                    16x64       f32");
@@ -241,7 +245,7 @@ static void test_bench_sweep(void **state) {
     assert_int_equal(count_of(text, ">softmax</text>"), 1);
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
-    run("%s", "bench group_norm gelu --sweep 12 --bytes 100K --dtypes bf16 --runs 1");
+    run("%s", "bench group_norm gelu --sweep 12 --bytes 100K --dtypes bf16 --runs 1 --seconds 0");
     assert_done();
     assert_says("group_norm              4x12x1024   bf16"); /* images of 1024 positions, as many as fit */
     assert_says("gelu                    4266x12     bf16");

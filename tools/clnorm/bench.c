@@ -1,3 +1,4 @@
+#include <float.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,8 @@ static const char moved_and_timed[] =
     "faster of clEnqueueCopyBuffer and a copy kernel; on CPUs memcpy on one thread.\n";
 
 enum { RUNS = 30, WARM_UP = 3 };
-static const int not_given = INT_MIN; /* --runs and --warm-up: no option can have this value */
+static const double usual_seconds = 0.3, no_seconds = -DBL_MAX; /* the second: --seconds is not given */
+static const int not_given = INT_MIN;                           /* --runs and --warm-up: no option can have this value */
 
 /* The arguments of --sweep and --bytes; NULL: not given. */
 struct sweep_words {
@@ -51,6 +53,7 @@ static bool check_pairs(const struct bench_request *request, bool host, struct f
         {"median", "host", request->median, host},
         {"runs", "host", request->runs != not_given, host},
         {"warm-up", "host", request->warm_up != not_given, host},
+        {"seconds", "host", request->seconds != no_seconds, host},
         {"unfused", "host", request->unfused, host},
         {"unfused", "sweep with --svg, which draws one line for each operation", request->unfused, sweep && request->svg},
     };
@@ -66,8 +69,11 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return false;
     request->runs = request->runs == not_given ? RUNS : request->runs;
     request->warm_up = request->warm_up == not_given ? WARM_UP : request->warm_up;
+    request->seconds = request->seconds == no_seconds ? usual_seconds : request->seconds;
     if (request->runs < 1)
         return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
+    if (!(request->seconds >= 0 && request->seconds <= BENCH_MOST_SECONDS))
+        return fault_set(fault, EXIT_REQUEST, "--seconds %g: expected 0 to %d", request->seconds, BENCH_MOST_SECONDS);
     if (request->warm_up < 0)
         return fault_set(fault, EXIT_REQUEST, "--warm-up %d: expected 0 or more", request->warm_up);
     if (request->enqueues < 0 || (request->enqueues && !host))
@@ -91,7 +97,7 @@ static void describe(char *text, size_t capacity) {
 }
 
 int bench_command(int argc, const char **argv, struct fault *fault) {
-    struct bench_request request = {.runs = not_given, .warm_up = not_given};
+    struct bench_request request = {.runs = not_given, .warm_up = not_given, .seconds = no_seconds};
     char *shapes = NULL;
     char *dtypes = NULL;
     struct sweep_words sweep = {NULL, NULL};
@@ -113,6 +119,7 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
         {"config", '\0', POPT_ARG_STRING, &request.config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
         {"runs", '\0', POPT_ARG_INT, &request.runs, 0, "Minimum runs of each, within 20 s (30)", "N"},
+        {"seconds", '\0', POPT_ARG_DOUBLE, &request.seconds, 0, "Minimum time of the runs of each, within 2000 (0.3)", "S"},
         {"warm-up", '\0', POPT_ARG_INT, &request.warm_up, 0, "Runs of each before the timed ones (3)", "N"},
         {"median", '\0', POPT_ARG_NONE, &request.median, 0, "Print medians on CPUs too, not the least times", NULL},
         {"unfused", '\0', POPT_ARG_NONE, &request.unfused, 0, "Measure fused operations as separate calls too", NULL},

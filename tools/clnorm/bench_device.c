@@ -13,8 +13,7 @@
 #include "report.h"
 #include "sweep_chart.h"
 
-static const double least_time = 0.3e6, most_time = 20e6; /* us, of one measurement */
-enum { MOST_RUNS = 2000 };                                /* unless --runs is larger */
+enum { MOST_RUNS = 2000 }; /* of one measurement, unless --runs is larger */
 
 /* The device, and where results go. */
 struct bench {
@@ -92,7 +91,8 @@ static bool time_each(const struct bench *bench, struct measurement *m, struct f
 
 typedef bool (*timed_fn)(const struct bench *bench, struct measurement *m, struct fault *fault);
 
-/* Repeats until there are --runs runs that took least_time. Stops earlier after most_time, and after MOST_RUNS unless
+/* Repeats until there are --runs runs that took --seconds. Stops earlier after BENCH_MOST_SECONDS, and after MOST_RUNS
+ * unless
  * --runs is larger. */
 static bool repeat(const struct bench *bench, struct measurement *m, timed_fn timed, struct fault *fault) {
     m->warm = false;
@@ -101,7 +101,7 @@ static bool repeat(const struct bench *bench, struct measurement *m, timed_fn ti
             return false;
     m->warm = true;
     const int runs = bench->request->runs;
-    const double start = clock_us();
+    const double start = clock_us(), least_time = bench->request->seconds * 1e6, most_time = BENCH_MOST_SECONDS * 1e6;
     for (int i = 0; i < runs || i < MOST_RUNS; i++) {
         const double elapsed = clock_us() - start;
         if (i > 0 && ((i >= runs && elapsed > least_time) || elapsed > most_time))

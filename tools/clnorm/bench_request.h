@@ -6,16 +6,19 @@
 #include "options.h"
 #include "widths.h"
 
+enum { BENCH_MOST_SECONDS = 20 }; /* of one measurement */
+
 struct bench_request {
     char *device;
-    char *config; /* forced knobs */
-    char *json;   /* a file for JSON lines; "-": standard output, and no table */
-    char *svg;    /* a file for a picture */
-    int runs;     /* the minimum of each, within 20 s */
-    int warm_up;  /* runs before the timed ones */
-    int enqueues; /* of --host: how many to compare the memory in use over; 0: none */
-    int unfused;  /* measure fused operations as separate calls too */
-    int median;   /* take the median of the runs on CPUs too, not the least time */
+    char *config;   /* forced knobs */
+    char *json;     /* a file for JSON lines; "-": standard output, and no table */
+    char *svg;      /* a file for a picture */
+    int runs;       /* the minimum of each, within 20 s */
+    double seconds; /* the least time of the runs of each */
+    int warm_up;    /* runs before the timed ones */
+    int enqueues;   /* of --host: how many to compare the memory in use over; 0: none */
+    int unfused;    /* measure fused operations as separate calls too */
+    int median;     /* take the median of the runs on CPUs too, not the least time */
     const struct bench_operation *operations[BENCH_MOST];
     struct bench_shape shapes[BENCH_MOST];
     clnorm_dtype dtypes[BENCH_MOST];
