@@ -12,7 +12,6 @@ struct method {
     const struct cln_axis *axes;
     clnorm_status (*check)(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c);
     double (*cost)(const struct cln_choice *choice, const struct cln_config *c);
-    bool (*spills)(const struct cln_choice *choice, const struct cln_config *c);
 };
 
 static double same_cost(const struct cln_choice *choice, const struct cln_config *c) {
@@ -20,24 +19,19 @@ static double same_cost(const struct cln_choice *choice, const struct cln_config
     return 0;
 }
 
-static bool never_spills(const struct cln_choice *choice, const struct cln_config *c) {
-    (void)choice, (void)c;
-    return false;
-}
-
 static struct method method_of(enum cln_knob_users users) {
     if (users == CLN_KNOBS_BACKWARD)
-        return (struct method){cln_backward_axes, cln_check_backward, cln_backward_cost, cln_backward_spills};
+        return (struct method){cln_backward_axes, cln_check_backward, cln_backward_cost};
     if (users == CLN_KNOBS_ELEMENTS)
-        return (struct method){cln_element_axes, cln_check_elements, same_cost, never_spills};
-    return (struct method){cln_forward_axes, cln_check_forward, cln_forward_cost, cln_forward_spills};
+        return (struct method){cln_element_axes, cln_check_elements, same_cost};
+    return (struct method){cln_forward_axes, cln_check_forward, cln_forward_cost};
 }
 
 /* A config whose registers would spill costs more than any other, so that it is chosen only where forced knobs leave no
  * other. */
 static double cost_of(const struct method *method, const struct cln_choice *choice, const struct cln_config *c) {
     const double spilled = 1e15;
-    return method->cost(choice, c) + (method->spills(choice, c) ? spilled : 0);
+    return method->cost(choice, c) + (cln_spills(&choice->facts, choice->work, c) ? spilled : 0);
 }
 
 /* --------------------------------------------------------------------------------------------------------- the best */

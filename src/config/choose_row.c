@@ -32,10 +32,6 @@ static bool is_far(const struct cln_workload *work, const struct cln_database_ro
     return row->cols < work->group_size / 2 || row->cols / 2 > work->group_size;
 }
 
-static uint64_t registers_of(const struct cln_workload *work, const struct cln_config *c) {
-    return work->users == CLN_KNOBS_BACKWARD ? cln_backward_least_registers(work, c) : cln_forward_registers(work, c);
-}
-
 /* The same bytes of x as rows of another width. */
 static struct cln_workload at_width(const struct cln_workload *work, uint64_t cols) {
     struct cln_workload other = *work;
@@ -50,8 +46,7 @@ static bool registers_fit(const struct problem *p, const struct cln_database_row
     struct cln_config there = *c;
     there.tile = (uint32_t)cln_or_else(row->knobs.tile, row->cols);
     const struct cln_facts facts = cln_facts_of(p->device);
-    const uint64_t each = registers_of(p->work, c);
-    return each <= registers_of(&measured, &there) || cln_registers_fit(&facts, (uint64_t)c->lanes * c->segments, each);
+    return cln_least_registers(p->work, c) <= cln_least_registers(&measured, &there) || !cln_spills(&facts, p->work, c);
 }
 
 /* Fits a measured tile to a segment of another width: even tiles, with no more vectors of a lane. Returns false if one tile
@@ -129,6 +124,15 @@ static bool choose_neighbour(const struct problem *p, const struct cln_database_
     return true;
 }
 
+/* By the row of the work's width. */
+static bool choose_own(const struct problem *p, const struct cln_database_row *row, struct cln_config *config) {
+    struct cln_config own;
+    if (!suits(p, row, &own))
+        return false;
+    *config = own;
+    return true;
+}
+
 bool cln_config_choose_row(const clnorm_device_info *device, const struct cln_workload *work, const char *rows,
                            const char *name, bool few, cln_choose_fn choose, struct cln_config *config) {
     enum { WIDEST = 16 }; /* bytes of a vector */
@@ -139,7 +143,7 @@ bool cln_config_choose_row(const clnorm_device_info *device, const struct cln_wo
                                                cln_smaller(work->lead_vec, widest) > work->alignment};
     const struct cln_database_rows found = cln_database_find(rows, name, work->group_size, few, widths);
     if (found.below.cols == work->group_size)
-        return suits(&p, &found.below, config);
+        return choose_own(&p, &found.below, config);
     if (!found.below.cols || !found.above.cols)
         return false;
     const bool nearer_below =

@@ -3,9 +3,14 @@
 #include <math.h>
 
 #include "base/arithmetic.h"
+#include "config/resources.h"
 
 bool cln_registers_fit(const struct cln_facts *facts, uint64_t items, uint64_t item_registers) {
     return item_registers <= facts->item_registers && item_registers * items <= facts->registers;
+}
+
+bool cln_spills(const struct cln_facts *facts, const struct cln_workload *work, const struct cln_config *c) {
+    return !cln_registers_fit(facts, (uint64_t)c->lanes * c->segments, cln_least_registers(work, c));
 }
 
 uint64_t cln_resident_groups(const struct cln_facts *facts, uint64_t items, uint64_t item_registers, uint64_t local_bytes) {

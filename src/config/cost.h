@@ -9,9 +9,8 @@
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c);
 double cln_backward_cost(const struct cln_choice *choice, const struct cln_config *c);
 
-/* Whether a config's registers would spill, of which the cost knows nothing. */
-bool cln_forward_spills(const struct cln_choice *choice, const struct cln_config *c);
-bool cln_backward_spills(const struct cln_choice *choice, const struct cln_config *c);
+/* Whether a config's registers would spill, of which the costs know nothing. */
+bool cln_spills(const struct cln_facts *facts, const struct cln_workload *work, const struct cln_config *c);
 
 /* The work-groups of a forward or of softmax that the device runs at once. */
 uint64_t cln_forward_at_once(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c);

@@ -168,11 +168,6 @@ static double slots_ns(const struct count *n) {
     return 8 * slots * columns * n->sums * (double)n->work->real_size / bandwidth(n) + 2 * n->facts->launch_ns;
 }
 
-bool cln_backward_spills(const struct cln_choice *choice, const struct cln_config *c) {
-    const uint64_t items = (uint64_t)c->lanes * c->segments;
-    return !cln_registers_fit(&choice->facts, items, cln_backward_least_registers(choice->work, c));
-}
-
 double cln_backward_cost(const struct cln_choice *choice, const struct cln_config *c) {
     const struct count n = count(choice, c);
     const double late = c->groups_per_cu / n.resident; /* above 1: some work-groups wait until others end */

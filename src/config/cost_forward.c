@@ -187,11 +187,6 @@ uint64_t cln_forward_at_once(const clnorm_device_info *device, const struct cln_
     return (uint64_t)count(&choice, c).at_once;
 }
 
-bool cln_forward_spills(const struct cln_choice *choice, const struct cln_config *c) {
-    const uint64_t items = (uint64_t)c->lanes * c->segments;
-    return !cln_registers_fit(&choice->facts, items, cln_forward_registers(choice->work, c));
-}
-
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c) {
     const double start = 350, dispatch = 75; /* ns of a work-group: until it runs, until the next starts */
     const struct count n = count(choice, c);

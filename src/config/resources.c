@@ -284,3 +284,9 @@ uint64_t cln_backward_registers(const struct cln_workload *work, const struct cl
     const uint64_t spare = work->gated ? GATED_SPARE + cln_elements_per_lane(work, c) * 3 / 2 : SPARE;
     return arithmetic(work, c) + cln_larger(registers_of_rows(work, c) + spare, registers_of_columns(work, c));
 }
+
+uint64_t cln_least_registers(const struct cln_workload *work, const struct cln_config *c) {
+    if (work->users == CLN_KNOBS_ELEMENTS)
+        return 0;
+    return work->users == CLN_KNOBS_BACKWARD ? cln_backward_least_registers(work, c) : cln_forward_registers(work, c);
+}

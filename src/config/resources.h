@@ -82,6 +82,9 @@ uint64_t cln_groups_of_class(uint64_t at_once, uint64_t classes, uint64_t rows, 
 uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c);
 uint64_t cln_backward_least_registers(const struct cln_workload *work, const struct cln_config *c);
 
+/* The same of any operation; 0 of an elementwise one, whose work-items hold a vector. */
+uint64_t cln_least_registers(const struct cln_workload *work, const struct cln_config *c);
+
 /* Registers that a compiler uses for a work-item without a limit: they decide how many work-groups a compute unit holds. */
 uint64_t cln_backward_registers(const struct cln_workload *work, const struct cln_config *c);
 
