@@ -8,19 +8,12 @@
 
 #include <cmocka.h>
 
-#include "fixture.h"
-#include "knob.h"
+#include "knob_values.h"
 #include "norm_backward_case.h"
 #include "pairwise.h"
 
-enum { MOST_VALUES = 4 };
-
-/* A knob and its values, which 0 ends. tile and accumulator are one factor, LAYOUT. */
-static const struct knob {
-    const char *name;
-    size_t offset;
-    uint32_t values[MOST_VALUES + 1];
-} knobs[] = {
+/* tile and accumulator are one factor, LAYOUT. */
+static const struct knob knobs[] = {
     {"vec", offsetof(struct cln_config, vec), {1, 2, 8, 16}},
     {"lanes", offsetof(struct cln_config, lanes), {1, 8, 64, 256}},
     {"segments", offsetof(struct cln_config, segments), {1, 2, 8}},
@@ -77,10 +70,6 @@ static const uint64_t shifts[] = {0, 1, 8};
 
 static const uint32_t slots[] = {1, 3, 128};
 
-static uint32_t *setting_of(clnorm_config *config, const struct knob *knob) {
-    return &config->words[knob->offset / sizeof(uint32_t)];
-}
-
 /* Whether the device supports a value, whatever the shape. NVIDIA alone has values that PoCL compiles for long. */
 static bool device_has(const struct fixture *fixture, const struct knob *knob, uint32_t value) {
     const clnorm_device_info *device = &fixture->device;
@@ -103,20 +92,11 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
     }
 }
 
-/* The values of a knob that the device has. */
-static unsigned values_of(const struct fixture *fixture, const struct knob *knob, uint32_t values[MOST_VALUES]) {
-    unsigned count = 0;
-    for (unsigned i = 0; knob->values[i] != 0; i++)
-        if (device_has(fixture, knob, knob->values[i]))
-            values[count++] = knob->values[i];
-    return count;
-}
-
 static void set_knobs(const struct fixture *fixture, const unsigned *level, clnorm_norm_backward_desc *desc) {
     for (int i = 0; i < KNOBS; i++) {
         uint32_t values[MOST_VALUES];
-        (void)values_of(fixture, &knobs[i], values);
-        *setting_of(&desc->config, &knobs[i]) = values[level[i]];
+        (void)knob_values(fixture, &knobs[i], device_has, values);
+        *knob_setting(&desc->config, &knobs[i]) = values[level[i]];
     }
     const uint64_t segment = desc->group_size ? desc->group_size : desc->cols;
     const struct layout *layout = &layouts[level[LAYOUT]];
@@ -217,9 +197,7 @@ struct tally {
 static void count_case(struct tally *tally, clnorm_norm_backward_desc desc) {
     const bool tiles = KNOB(desc.config, tile) < (desc.group_size ? desc.group_size : desc.cols);
     tally->cases++;
-    for (int i = 0; i < KNOBS; i++)
-        for (unsigned j = 0; knobs[i].values[j] != 0; j++)
-            tally->runs[i][j] += knobs[i].values[j] == *setting_of(&desc.config, &knobs[i]);
+    knob_count_values(knobs, KNOBS, tally->runs, desc.config);
     for (int i = 0; i < LAYOUTS; i++)
         tally->layouts[i][desc.reduction == CLNORM_REDUCTION_LOCKED] +=
             layouts[i].accumulator == KNOB(desc.config, accumulator) && layouts[i].tiles == tiles;
@@ -228,14 +206,7 @@ static void count_case(struct tally *tally, clnorm_norm_backward_desc desc) {
 /* The number of values of knobs that the device supports and that have not run, and of layouts that have not run with each
  * reduction that they allow. says: their names are printed. */
 static unsigned left_of(const struct fixture *fixture, const struct tally *tally, bool locks, bool says) {
-    unsigned left = 0;
-    for (int i = 0; i < KNOBS; i++)
-        for (unsigned j = 0; knobs[i].values[j] != 0; j++)
-            if (tally->runs[i][j] == 0 && device_has(fixture, &knobs[i], knobs[i].values[j])) {
-                left++;
-                if (says)
-                    print_error("%s %u never ran\n", knobs[i].name, knobs[i].values[j]);
-            }
+    unsigned left = knob_values_left(fixture, knobs, KNOBS, device_has, tally->runs, says);
     for (int i = 0; i < LAYOUTS; i++) {
         const unsigned *const ran = tally->layouts[i];
         const bool refused =
@@ -278,7 +249,7 @@ static unsigned run_cases(const struct fixture *fixture, struct tally *tally, bo
     };
     for (int i = 0; i < KNOBS; i++) {
         uint32_t values[MOST_VALUES];
-        levels[i] = values_of(fixture, &knobs[i], values);
+        levels[i] = knob_values(fixture, &knobs[i], device_has, values);
     }
     struct pairwise *pairwise = pairwise_make(levels, FACTORS, seed);
     unsigned level[PAIRWISE_FACTORS];

@@ -8,19 +8,11 @@
 #include <cmocka.h>
 
 #include "device/driver_defects.h"
-#include "fixture.h"
-#include "knob.h"
+#include "knob_values.h"
 #include "norm_case.h"
 #include "pairwise.h"
 
-enum { MOST_VALUES = 5 };
-
-/* A knob and its values, which 0 ends. */
-static const struct knob {
-    const char *name;
-    size_t offset;
-    uint32_t values[MOST_VALUES + 1];
-} knobs[] = {
+static const struct knob knobs[] = {
     {"vec", offsetof(struct cln_config, vec), {1, 2, 4, 8, 16}},
     {"lanes", offsetof(struct cln_config, lanes), {1, 2, 32, 64, 256}},
     {"segments", offsetof(struct cln_config, segments), {1, 2, 8}},
@@ -48,10 +40,6 @@ static const struct {
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
 static const uint64_t shifts[] = {0, 1, 8};
 
-static uint32_t *setting_of(clnorm_config *config, const struct knob *knob) {
-    return &config->words[knob->offset / sizeof(uint32_t)];
-}
-
 /* Whether the device supports a value, whatever the shape. */
 static bool device_has(const struct fixture *fixture, const struct knob *knob, uint32_t value) {
     const clnorm_device_info *device = &fixture->device;
@@ -78,17 +66,6 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
     }
 }
 
-/* The values of a knob that the device has; 0 where it has none. */
-static unsigned values_of(const struct fixture *fixture, const struct knob *knob, uint32_t values[MOST_VALUES]) {
-    unsigned count = 0;
-    for (unsigned i = 0; knob->values[i] != 0; i++)
-        if (device_has(fixture, knob, knob->values[i]))
-            values[count++] = knob->values[i];
-    if (count == 0)
-        values[count++] = 0;
-    return count;
-}
-
 static struct norm_case case_of(const struct fixture *fixture, const unsigned *level, uint64_t seed) {
     const clnorm_dtype dtype = dtypes[level[DTYPE]];
     const uint64_t shift = shifts[level[SHIFT]];
@@ -110,8 +87,8 @@ static struct norm_case case_of(const struct fixture *fixture, const unsigned *l
     desc->eps = norm_case.input == INPUT_CONSTANT ? 0.5 : 1e-5;
     for (int i = 0; i < KNOBS; i++) {
         uint32_t values[MOST_VALUES];
-        (void)values_of(fixture, &knobs[i], values);
-        *setting_of(&desc->config, &knobs[i]) = values[level[i]];
+        (void)knob_values(fixture, &knobs[i], device_has, values);
+        *knob_setting(&desc->config, &knobs[i]) = values[level[i]];
     }
     return norm_case;
 }
@@ -170,22 +147,12 @@ struct tally {
 
 static void count_case(struct tally *tally, clnorm_config config) {
     tally->cases++;
-    for (int i = 0; i < KNOBS; i++)
-        for (unsigned j = 0; knobs[i].values[j] != 0; j++)
-            tally->runs[i][j] += knobs[i].values[j] == *setting_of(&config, &knobs[i]);
+    knob_count_values(knobs, KNOBS, tally->runs, config);
 }
 
 /* The number of values that the device supports and that have not run; prints them if asked. */
 static unsigned values_left(const struct fixture *fixture, const struct tally *tally, bool print) {
-    unsigned left = 0;
-    for (int i = 0; i < KNOBS; i++)
-        for (unsigned j = 0; knobs[i].values[j] != 0; j++)
-            if (tally->runs[i][j] == 0 && device_has(fixture, &knobs[i], knobs[i].values[j])) {
-                left++;
-                if (print)
-                    print_error("%s %u never ran\n", knobs[i].name, knobs[i].values[j]);
-            }
-    return left;
+    return knob_values_left(fixture, knobs, KNOBS, device_has, tally->runs, print);
 }
 
 /* Whether a config asks for a value that has not run. */
@@ -207,7 +174,7 @@ static unsigned run_cases(const struct fixture *fixture, struct tally *tally, ui
     };
     for (int i = 0; i < KNOBS; i++) {
         uint32_t values[MOST_VALUES];
-        levels[i] = values_of(fixture, &knobs[i], values);
+        levels[i] = knob_values(fixture, &knobs[i], device_has, values);
     }
     struct pairwise *pairwise = pairwise_make(levels, FACTORS, seed);
     unsigned level[PAIRWISE_FACTORS];
