@@ -11,6 +11,7 @@ if [ ! -e "$root/made" ]; then
     echo "$root is no Debian 13: tests/fetch_trixie.sh $root" >&2
     exit 77
 fi
+root=$(cd "$root" && pwd)
 
 name_space=--mount
 [ "$(id -u)" -eq 0 ] || name_space="--map-root-user --mount"
@@ -20,15 +21,20 @@ if ! unshare $name_space true; then
     exit 77
 fi
 source=$(cd "$(dirname "$0")/.." && pwd)
+header=/usr/share/pocl/include/opencl-c.h # of which PoCL gets a slim one
+slim=$(mktemp)
+trap 'rm -f "$slim"' EXIT
+"$source/tests/slim_opencl_c.sh" "$root$header" >"$slim" || exit 1
 # shellcheck disable=SC2016,SC2086 # the inner shell expands variables; name_space is a list of words
-exec unshare $name_space sh -euc '
+unshare $name_space sh -euc '
     root=$1
     source=$2
-    shift 2
+    mount --bind "$3" "$root$4"
+    shift 4
     mkdir -p "$root$source"
     for folder in /proc /sys /dev "$source"; do
         mount --rbind "$folder" "$root$folder"
     done
     exec chroot "$root" /usr/bin/env --unset=OCL_ICD_VENDORS --chdir="$PWD" HOME=/tmp PATH=/usr/bin:/usr/sbin \
         POCL_CACHE_DIR=/tmp/pocl CLNORM_CACHE_DIR=/tmp/clnorm "$@"
-' sh "$root" "$source" "$@"
+' sh "$root" "$source" "$slim" "$header" "$@"
