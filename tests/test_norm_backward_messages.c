@@ -1,6 +1,6 @@
 /* Teams of the backward whose messages are missing from some row on. On PoCL the work-groups of a team run one after the
- * other, so every message of a launch would be missing. Here the mailboxes keep the messages of an earlier launch, and only
- * those of later rows are cleared. */
+ * other, so every message of a launch would be missing. Here each launch has the number of the first one, so that its
+ * messages count, and those of later rows are cleared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,35 +13,38 @@
 #include "fixture.h"
 #include "knob.h"
 #include "norm_backward_case.h"
+#include "plan/launch_number.h"
 #include "plan/plan.h"
 
-enum { ROWS = 23, COLS = 64, TILE = 16, TILES = COLS / TILE, TICKET_WORDS = 16 };
+enum { ROWS = 23, COLS = 64, TILE = 16, TILES = COLS / TILE };
 
-/* A run whose plan clears the mailboxes in its first launch only. */
+/* A run whose launches all have the same number. */
 struct kept {
     clnorm_plan *plan;
     struct norm_backward_run run;
+    uint64_t count;   /* of launch numbers, before each launch */
     size_t mailboxes; /* bytes of the workspace before the first message */
-    uint64_t posted;  /* messages a row */
 };
 
 static void execute(const struct fixture *fixture, struct kept *kept) {
     norm_backward_run_upload(fixture, &kept->run);
     const clnorm_args args = norm_backward_run_args(&kept->run);
+    cln_launch_numbers_from(kept->count);
     assert_int_equal(clnorm_plan_enqueue(kept->plan, fixture->queue, &args, 0, NULL, NULL), CLNORM_SUCCESS);
     assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
     assert_true(norm_backward_run_receive(fixture, &kept->run));
 }
 
-/* Gives the kernel that clears the mailboxes no work from now on. */
-static void keep_messages(struct kept *kept) {
-    unsigned i = 0;
-    while (i < kept->plan->stages && strcmp(kept->plan->stage[i].name, "clear_words") != 0)
-        i++;
-    assert_true(i < kept->plan->stages);
-    struct cln_stage *const stage = &kept->plan->stage[i];
-    stage->work = 0;
-    kept->mailboxes = (size_t)stage->tensor[0].binding.offset + TICKET_WORDS * sizeof(cl_uint);
+/* Bytes of the workspace before the messages, which are the part with elements of 16 bytes. */
+static size_t find_mailboxes(const clnorm_plan *plan) {
+    for (unsigned i = 0; i < plan->stages; i++)
+        for (cl_uint k = 0; k < plan->stage[i].tensors; k++) {
+            const struct cln_binding *const binding = &plan->stage[i].tensor[k].binding;
+            if (plan->stage[i].launch && binding->role == CLN_WORKSPACE && binding->element == sizeof(cl_uint4))
+                return (size_t)binding->offset;
+        }
+    fail_msg("the plan exchanges no messages");
+    return 0;
 }
 
 static struct kept kept_make(const struct fixture *fixture, clnorm_norm norm, uint32_t pipeline, enum cln_keep keep,
@@ -58,8 +61,10 @@ static struct kept kept_make(const struct fixture *fixture, clnorm_norm norm, ui
                                                .keep = keep,
                                                .prefetch = CLN_PREFETCH_NONE,
                                                .row_split = CLN_ROW_SPLIT_NO_WAIT});
-    struct kept kept = {.run = norm_backward_run_make(&c), .posted = norm == CLNORM_LAYER_NORM ? 2 * TILES : TILES};
+    struct kept kept = {.run = norm_backward_run_make(&c)};
     assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &c.desc, &kept.plan), CLNORM_SUCCESS);
+    kept.count = cln_launch_numbers_from(1000);
+    kept.mailboxes = find_mailboxes(kept.plan);
     norm_backward_run_prepare(kept.plan, &kept.run);
     return kept;
 }
@@ -70,9 +75,16 @@ static void kept_free(struct kept *kept) {
 }
 
 /* The messages of a row. */
-static cl_uint *messages_of(const struct kept *kept, uint64_t row) {
+static cl_uint4 *messages_of(const struct kept *kept, uint64_t row) {
     char *const workspace = tensor_elements(&kept->run.workspace);
-    return (cl_uint *)(void *)(workspace + kept->mailboxes) + row * kept->posted;
+    return (cl_uint4 *)(void *)(workspace + kept->mailboxes) + row * TILES;
+}
+
+/* Makes the messages of some rows wrong: a word and its seal, so that they count. */
+static void falsify(const struct kept *kept, uint64_t first, uint64_t rows) {
+    for (uint64_t i = 0; i < rows * TILES; i++)
+        for (int word = 0; word < 2; word++)
+            messages_of(kept, first)[i].s[word] ^= 0x01000000U;
 }
 
 /* A row before the first missing one uses its messages: wrong ones give a wrong row. Not on GPUs, where the work-groups of
@@ -81,9 +93,8 @@ static void wrong_messages_show(const struct fixture *fixture, struct kept *kept
     enum { WRONG = 6 };
     const unsigned char *const right = dx + kept->run.dx.first;
     const size_t row = sizeof(float) * COLS;
-    memset(messages_of(kept, WRONG + 1), 0, kept->posted * sizeof(cl_uint));
-    for (uint64_t tile = 0; tile < TILES; tile++)
-        messages_of(kept, WRONG)[tile] ^= 0x01000000U;
+    memset(messages_of(kept, WRONG + 1), 0, TILES * sizeof(cl_uint4));
+    falsify(kept, WRONG, 1);
     execute(fixture, kept);
     const unsigned char *const result = tensor_elements(&kept->run.dx);
     assert_memory_not_equal(result + WRONG * row, right + WRONG * row, row);
@@ -108,7 +119,6 @@ static void later_rows_are_finished(void **state) {
         struct kept kept = kept_make(fixture, kinds[i].norm, kinds[i].pipeline, kinds[i].keep, DX_APART);
         execute(fixture, &kept);
         assert_true(norm_backward_run_check(&kept.run));
-        keep_messages(&kept);
         const struct tensor *const outputs[] = {&kept.run.dx, &kept.run.dweight, &kept.run.dbias};
         unsigned char *expected[3];
         for (int k = 0; k < 3; k++) {
@@ -118,7 +128,7 @@ static void later_rows_are_finished(void **state) {
         }
         for (size_t m = 0; m < sizeof missing_from / sizeof *missing_from; m++) {
             for (uint64_t row = missing_from[m]; row < ROWS; row++)
-                memset(messages_of(&kept, row), 0, kept.posted * sizeof(cl_uint));
+                memset(messages_of(&kept, row), 0, TILES * sizeof(cl_uint4));
             memset(tensor_elements(&kept.run.dx), 0, sizeof(float) * ROWS * COLS);
             execute(fixture, &kept);
             for (int k = 0; k < 3; k++)
@@ -132,6 +142,23 @@ static void later_rows_are_finished(void **state) {
     }
 }
 
+/* Executes, and gives dx, and the inputs that it may overwrite, back what they held. */
+static void execute_and_restore(const struct fixture *fixture, struct kept *kept) {
+    enum { TENSORS = 3 };
+    const struct tensor *const tensors[TENSORS] = {&kept->run.x, &kept->run.dy, &kept->run.dx};
+    void *saved[TENSORS];
+    for (int i = 0; i < TENSORS; i++) {
+        saved[i] = malloc(tensors[i]->size);
+        assert_non_null(saved[i]);
+        memcpy(saved[i], tensors[i]->host, tensors[i]->size);
+    }
+    execute(fixture, kept);
+    for (int i = 0; i < TENSORS; i++) {
+        memcpy(tensors[i]->host, saved[i], tensors[i]->size);
+        free(saved[i]);
+    }
+}
+
 /* Where dx lies over an input, an earlier kernel posts every sum, and so overwrites the wrong messages here. With a dx of
  * its own, the call reads them, and its results are wrong: on a CPU, where no other work-group posts a sum in time. */
 static void sums_are_posted_before_inputs_are_overwritten(void **state) {
@@ -139,9 +166,8 @@ static void sums_are_posted_before_inputs_are_overwritten(void **state) {
     static const enum dx_place places[] = {DX_OVER_DY, DX_OVER_X, DX_APART};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         struct kept kept = kept_make(fixture, CLNORM_LAYER_NORM, 1, CLN_KEEP_REGISTERS, places[i]);
-        keep_messages(&kept);
-        memset((char *)messages_of(&kept, 0) - TICKET_WORDS * sizeof(cl_uint), 0, TICKET_WORDS * sizeof(cl_uint));
-        memset(messages_of(&kept, 0), 0x11, ROWS * kept.posted * sizeof(cl_uint));
+        execute_and_restore(fixture, &kept);
+        falsify(&kept, 0, ROWS);
         execute(fixture, &kept);
         const bool right = norm_backward_run_check(&kept.run);
         if (places[i] != DX_APART || fixture->device.kind == CLNORM_DEVICE_CPU)
@@ -150,10 +176,31 @@ static void sums_are_posted_before_inputs_are_overwritten(void **state) {
     }
 }
 
+/* Messages of an earlier launch, here wrong ones, and other contents of a workspace are no messages. */
+static void only_messages_of_the_launch_count(void **state) {
+    const struct fixture *fixture = *state;
+    static const clnorm_norm norms[] = {CLNORM_LAYER_NORM, CLNORM_RMS_NORM};
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
+        struct kept kept = kept_make(fixture, norms[i], 1, CLN_KEEP_REGISTERS, DX_APART);
+        execute(fixture, &kept);
+        falsify(&kept, 0, ROWS);
+        kept.count++;
+        execute(fixture, &kept);
+        assert_true(norm_backward_run_check(&kept.run));
+        for (int byte = 0; byte <= 0xff; byte += 0x11) {
+            memset(messages_of(&kept, 0), byte, (size_t)ROWS * TILES * sizeof(cl_uint4));
+            execute(fixture, &kept);
+            assert_true(norm_backward_run_check(&kept.run));
+        }
+        kept_free(&kept);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(later_rows_are_finished),
         cmocka_unit_test(sums_are_posted_before_inputs_are_overwritten),
+        cmocka_unit_test(only_messages_of_the_launch_count),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -41,10 +41,9 @@ static struct rows_case case_of(size_t i, enum rows_operation operation, enum cl
     return c;
 }
 
-/* The workspace has a cache line for tickets, and the numbers of each piece. */
+/* The workspace has 64 bytes for tickets, then a message of 16 bytes for each piece. */
 static void check_workspace(const clnorm_plan *plan, const struct rows_case *c) {
-    const uint64_t numbers = rows_backward(c->operation) ? 1 : 2;
-    assert_int_equal(clnorm_plan_workspace_size(plan), 64 + 4 * numbers * c->rows * c->config.chunks);
+    assert_int_equal(clnorm_plan_workspace_size(plan), 64 + 16 * c->rows * c->config.chunks);
 }
 
 /* A device may lack a config: vectors that do not divide the rows, or several lanes. */
@@ -103,6 +102,61 @@ static void bits_are_those_of_any_way(void **state) {
         }
     /* Half of them: drivers refuse idle lanes, and GPUs narrow vectors at odd strides. */
     assert_true(taken >= count_cases(*state));
+}
+
+/* first: x or y, which is written before the launch. contents: of each byte of the workspace; -1: those of before. */
+static void launch(const struct fixture *fixture, clnorm_plan *plan, const clnorm_args *args, const float *first,
+                   size_t size, int contents, float *output) {
+    const clnorm_buffer *const input = args->dx.mem ? &args->y : &args->x, *const out = args->dx.mem ? &args->dx : &args->y;
+    cl_int code = clEnqueueWriteBuffer(fixture->queue, input->mem, CL_TRUE, 0, size, first, 0, NULL, NULL);
+    const cl_uchar byte = (cl_uchar)contents;
+    if (!code && contents >= 0)
+        code = clEnqueueFillBuffer(fixture->queue, args->workspace.mem, &byte, 1, 0,
+                                   (size_t)clnorm_plan_workspace_size(plan), 0, NULL, NULL);
+    assert_int_equal(code, CL_SUCCESS);
+    assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, args, 0, NULL, NULL), CLNORM_SUCCESS);
+    assert_int_equal(clEnqueueReadBuffer(fixture->queue, out->mem, CL_TRUE, 0, size, output, 0, NULL, NULL), CL_SUCCESS);
+}
+
+static clnorm_buffer buffer_of(const struct fixture *fixture, size_t size) {
+    cl_int code;
+    const clnorm_buffer buffer = {clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, size, NULL, &code), 0};
+    assert_int_equal(code, CL_SUCCESS);
+    return buffer;
+}
+
+/* Messages of an earlier launch and other contents of the workspace are no messages, and a counter of tickets may begin
+ * anywhere. */
+static void only_messages_of_the_launch_count(void **state) {
+    enum { ROWS = 3, COLS = 512, COUNT = ROWS * COLS };
+    static float first[2][COUNT], expected[COUNT], output[COUNT];
+    const struct fixture *const fixture = *state;
+    for (int i = 0; i < COUNT; i++) {
+        first[0][i] = (float)(i % 7) / 8;
+        first[1][i] = (float)(i % 11) / 4 - 1;
+    }
+    for (int backward = 0; backward < 2; backward++) {
+        const struct rows_case c = case_of(0, backward ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, CLN_ROW_SPLIT_NO_WAIT);
+        clnorm_plan *plan = NULL;
+        assert_int_equal(rows_case_plan(fixture->context, &c, &plan), CLNORM_SUCCESS);
+        clnorm_args args = CLNORM_ARGS_INIT;
+        clnorm_buffer *const used[] = {&args.y, backward ? &args.dy : &args.x, backward ? &args.dx : NULL};
+        for (int k = 0; k < 2 + backward; k++)
+            *used[k] = buffer_of(fixture, sizeof output);
+        args.workspace = buffer_of(fixture, (size_t)clnorm_plan_workspace_size(plan));
+        assert_int_equal(
+            clEnqueueWriteBuffer(fixture->queue, used[1]->mem, CL_TRUE, 0, sizeof first[0], first[0], 0, NULL, NULL),
+            CL_SUCCESS);
+        launch(fixture, plan, &args, first[1], sizeof output, 0, expected);
+        launch(fixture, plan, &args, first[0], sizeof output, 0xff, output);
+        assert_memory_not_equal(output, expected, sizeof output);
+        launch(fixture, plan, &args, first[1], sizeof output, -1, output);
+        assert_memory_equal(output, expected, sizeof output);
+        for (int k = 0; k < 2 + backward; k++)
+            clReleaseMemObject(used[k]->mem);
+        clReleaseMemObject(args.workspace.mem);
+        clnorm_plan_destroy(plan);
+    }
 }
 
 /* Masked entries and rows, infinities and NaNs. */
@@ -202,8 +256,11 @@ static void wide_rows_are_exchanged(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_are_those_of_any_way),      cmocka_unit_test(special_inputs),
-        cmocka_unit_test(impossible_configs_are_refused), cmocka_unit_test(totals_fit_local_memory),
+        cmocka_unit_test(bits_are_those_of_any_way),
+        cmocka_unit_test(only_messages_of_the_launch_count),
+        cmocka_unit_test(special_inputs),
+        cmocka_unit_test(impossible_configs_are_refused),
+        cmocka_unit_test(totals_fit_local_memory),
         cmocka_unit_test(wide_rows_are_exchanged),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -8,6 +8,7 @@
  *                 VECTOR: a MATRIX without a stride
  *                 NUMBER: an ulong or a real
  *                 SEED:   two numbers, name and name_offset
+ *                 LAUNCH: the number of a launch, an ulong (message.h)
  *     condition   the build's macro that is 0 or none where the kernel does not have the parameter, or 1. Each parameter
  *                 adds to the cost of a launch
  *
@@ -31,6 +32,7 @@
 #define PARAMETER_OUTER_2(name) PARAMETER_OUTER_1(name), const ulong name##_period2, const ulong name##_jump2
 #define PARAMETER_VECTOR(type, name) , type name, const ulong name##_at
 #define PARAMETER_NUMBER(type, name) , const type name
+#define PARAMETER_LAUNCH(type, name) , const type name
 #define PARAMETER_SEED(type, name) , const type name, const type name##_offset
 
 /* The members of a struct that holds the arguments. Offsets are added to the pointers. A parameter that the kernel does
@@ -48,6 +50,7 @@
 #define MEMBER_OUTER_2(name) MEMBER_OUTER_1(name) ulong name##_period2, name##_jump2;
 #define MEMBER_VECTOR(type, name) type name;
 #define MEMBER_NUMBER(type, name) type name;
+#define MEMBER_LAUNCH(type, name) type name;
 #define MEMBER_SEED(type, name) type name, name##_offset;
 
 /* The initialiser of such a struct in a kernel: {ARGUMENTS(LIST), .more = …}. Members that the kernel does not have are
@@ -63,6 +66,7 @@
 #define ARGUMENT_OUTER_2(name) ARGUMENT_OUTER_1(name), .name##_period2 = name##_period2, .name##_jump2 = name##_jump2
 #define ARGUMENT_VECTOR(name) , .name = name + name##_at
 #define ARGUMENT_NUMBER(name) , .name = name
+#define ARGUMENT_LAUNCH(name) , .name = name
 #define ARGUMENT_SEED(name) , .name = name, .name##_offset = name##_offset
 
 #endif

@@ -1,5 +1,5 @@
-/* The 32-bit words of a cache line. In a workspace, the words by which work-groups draw their work, and locks, fill whole
- * lines, so that they share none with the messages behind them. The host's code includes this file too. */
+/* The 32-bit words of a cache line. In a workspace, cleared words by which work-groups draw their work fill a whole line,
+ * so that they share none with the messages behind them. The host's code includes this file too. */
 #ifndef CACHE_LINE_H
 #define CACHE_LINE_H
 

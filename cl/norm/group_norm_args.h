@@ -105,8 +105,14 @@
     USE(VECTOR, SAVE_MEAN, global real *, mean)                                     \
     USE(VECTOR, SAVE_RSTD, global real *, rstd)
 
-/* Pieces of segments or slices, in one launch. words: of tickets, then messages: see cl/common/exchange.h. */
+/* Pieces of segments, or of slices, in one launch. words: of tickets, then of messages, see cl/common/exchange.h; those of
+ * slices are cleared before. */
 #define GROUP_NORM_PIECES_ARGS(USE)                                                 \
+    GROUP_NORM_ARGS(USE)                                                            \
+    USE(VECTOR, 1, volatile global uint4 *, words)                                  \
+    USE(LAUNCH, 1, ulong, launch)
+
+#define GROUP_NORM_LAST_PIECES_ARGS(USE)                                            \
     GROUP_NORM_ARGS(USE)                                                            \
     USE(VECTOR, 1, volatile global uint *, words)
 

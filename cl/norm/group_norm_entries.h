@@ -2,6 +2,7 @@
 #ifndef GROUP_NORM_ENTRIES_H
 #define GROUP_NORM_ENTRIES_H
 
+#include "common/waiting.h"
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
 
@@ -53,7 +54,7 @@ static inline ulong first_part_of(const ulong group) {
 
 /* Whether a share of a group's parts has arrived, as soon as it has, or else after LOOKS looks: from the first one, every
  * step-th. */
-static inline bool has_arrived(const global real *parts, const ulong group, const uint first, const uint step) {
+static inline bool have_arrived(const global real *parts, const ulong group, const uint first, const uint step) {
     const index_t entries = rows_of(group % GROUPS) * (index_t)ROW_PARTS;
     bool all = true;
     for (index_t i = first; i < entries && all; i += step) {

@@ -36,7 +36,7 @@ INLINED void take_tickets(const parts_call *call, const outputs_call *apply, loc
     while (next_step(&order, &tickets, &task, call->work)) {
         const struct range own = range_of_piece(task.piece, call->work);
         const struct unit unit = unit_from(own.first, call->work);
-        const bool arrived = !task.waits || has_arrived(apply->parts, group_of(&unit), unit.lane, LANES);
+        const bool arrived = !task.waits || have_arrived(apply->parts, group_of(&unit), unit.lane, LANES);
         look_for_parts(&tickets, &task, &own, arrived);
         take_step(call, apply, own.first, &task, &place);
     }

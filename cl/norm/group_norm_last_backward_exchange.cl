@@ -1,6 +1,7 @@
 /* The gradients of group norm with channels last in one launch, which reads x and dy once: work-groups hold chunks of
  * slices in registers, and exchange the sums of their groups. See common/exchange.h and clnorm_group_norm_backward_desc. */
 
+#include "common/cleared_message.h"
 #include "norm/group_norm_backward.h"
 
 /* The arguments of a launch. work: chunks of all slices. */
@@ -17,7 +18,8 @@ struct shared {
     local real *shares; /* [SHARES, NUMBERS] */
 };
 
-#define NUMBERS (2 * SPAN)                                           /* [2, SPAN]: a group's sums, times its weights */
+#define PAIRS SPAN
+#define NUMBERS (2 * PAIRS)                                          /* [2, SPAN]: a group's sums, times its weights */
 #define SHARES (CHUNKS * NUMBERS < LANES ? CHUNKS : LANES / NUMBERS) /* of the sum over chunks */
 
 INLINED void load_piece(const struct call *call, const ulong index, const bool active, struct held *held) {
@@ -40,7 +42,7 @@ static inline void put_sums(const struct call *call, const struct place *place, 
 }
 
 INLINED void post_piece(const struct call *call, const ulong index, const bool active, struct held *held,
-                        struct shared *shared, volatile global uint *messages) {
+                        struct shared *shared, const struct outbox *outbox) {
     const struct place place = place_of_piece(index, active);
     const struct channels channels = channels_of(call, &place);
     struct channel_sums own;
@@ -51,18 +53,19 @@ INLINED void post_piece(const struct call *call, const ulong index, const bool a
     if (!active)
         return;
     put_sums(call, &place, index % CHUNKS, shared->board);
-    if (place.lane < NUMBERS)
-        messages[place.lane] = AS_MESSAGE(sum_of_group(shared->board, place.lane));
+    if (place.lane < PAIRS)
+        post_pair(outbox, place.lane, sum_of_group(shared->board, 2 * place.lane),
+                  sum_of_group(shared->board, 2 * place.lane + 1));
 }
 
 /* Computes the slopes of the piece's groups. */
 INLINED void take_slopes(const struct call *call, const struct place *place, const struct shared *shared,
-                         const local uint *received) {
+                         const local real *received) {
     const real scale = scale_of(call, place, min(place->lane, NUMBERS - 1u));
     real share = 0;
     for (uint first = 0; first < CHUNKS * NUMBERS; first += SHARES * NUMBERS) { /* as many rounds for every work-item */
         const uint i = first + place->lane;
-        share += place->lane < SHARES * NUMBERS && i < CHUNKS * NUMBERS ? AS_SUM(received[i]) : 0;
+        share += place->lane < SHARES * NUMBERS && i < CHUNKS * NUMBERS ? received[i] : 0;
     }
     if (place->lane < SHARES * NUMBERS)
         shared->shares[place->lane] = share;
@@ -77,7 +80,7 @@ INLINED void take_slopes(const struct call *call, const struct place *place, con
 }
 
 INLINED void write_piece(const struct call *call, const ulong index, const bool active, const struct held *held,
-                         struct shared *shared, const local uint *received) {
+                         struct shared *shared, const local real *received) {
     const struct place place = place_of_piece(index, active);
     const struct channels channels = channels_of(call, &place);
     take_slopes(call, &place, shared, received);
@@ -87,17 +90,18 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
 
 #include "common/exchange.h"
 
-#define LOCAL_MEMORY                     \
-    SLICE_MEMORY                         \
-    local real shares[SHARES * NUMBERS]; \
-    local uint of_exchange[BOARD_WORDS]; \
+#define LOCAL_MEMORY                        \
+    SLICE_MEMORY                            \
+    local real shares[SHARES * NUMBERS];    \
+    local float2 exchanged[RECEIVED_PAIRS]; \
+    local uint of_exchange[BOARD_WORDS];    \
     struct shared shared = {&board, shares};
 
 /* For offsets that are multiples of a vector's size. */
 kernel WORK_GROUP_ATTRIBUTE void group_norm_last_backward_exchange(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_pieces(&call, words + words_at, &shared, of_exchange);
+    take_pieces(&call, words + words_at, 0, &shared, exchanged, of_exchange);
 }
 
 #if !ELEMENT_ALIGNED
@@ -105,6 +109,6 @@ kernel WORK_GROUP_ATTRIBUTE void group_norm_last_backward_exchange(PARAMETERS(GR
 kernel WORK_GROUP_ATTRIBUTE void group_norm_last_backward_exchange_unaligned(PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = false};
-    take_pieces(&call, words + words_at, &shared, of_exchange);
+    take_pieces(&call, words + words_at, 0, &shared, exchanged, of_exchange);
 }
 #endif

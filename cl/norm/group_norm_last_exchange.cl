@@ -1,6 +1,7 @@
 /* Group norm with channels last in one launch, which reads x once: work-groups hold chunks of slices in registers, and
  * exchange their moments. See common/exchange.h and clnorm_group_norm_desc. */
 
+#include "common/cleared_message.h"
 #include "norm/group_norm.h"
 
 /* The arguments of a launch. work: chunks of all slices. */
@@ -10,7 +11,6 @@ struct call {
     enum load_hint hint; /* of inputs */
 };
 
-#include "common/message.h"
 #include "norm/group_norm_slice_y.h"
 
 struct held {
@@ -21,7 +21,7 @@ struct shared {
     const struct board *board;
 };
 
-#define NUMBERS (2 * SPAN) /* [SPAN, 2]: mean and Σ(s − mean)² */
+#define PAIRS SPAN /* mean and Σ(s − mean)² */
 
 INLINED void load_piece(const struct call *call, const ulong index, const bool active, struct held *held) {
     const struct place own = place_of_piece(index, active), *const place = &own;
@@ -32,19 +32,12 @@ INLINED void load_piece(const struct call *call, const ulong index, const bool a
     begin_loads();
 }
 
-static inline void post(const struct place *place, const struct board *board, volatile global uint *messages) {
-    if (place->lane < SPAN) {
-        messages[2 * place->lane] = AS_MESSAGE(board->means[place->lane]);
-        messages[2 * place->lane + 1] = AS_MESSAGE(board->totals[place->lane]);
-    }
-}
-
 INLINED void post_piece(const struct call *call, const ulong index, const bool active, const struct held *held,
-                        struct shared *shared, volatile global uint *messages) {
+                        struct shared *shared, const struct outbox *outbox) {
     const struct place place = place_of_piece(index, active);
     take_statistics(call, &place, held->s, shared->board);
-    if (active)
-        post(&place, shared->board, messages);
+    if (active && place.lane < SPAN)
+        post_pair(outbox, place.lane, shared->board->means[place.lane], shared->board->totals[place.lane]);
 }
 
 /* The moments of a group in a chunk: with more lanes than chunks, some lanes have the last one with a count of 0. */
@@ -52,11 +45,11 @@ struct moments {
     real count, mean, squares;
 };
 
-static inline struct moments moments_of(const local uint *received, const uint chunk, const uint group) {
+static inline struct moments moments_of(const local real *received, const uint chunk, const uint group) {
     const uint own = min(chunk, CHUNKS - 1u);
-    const local uint *const posted = received + own * NUMBERS + 2 * group;
-    const struct moments moments = {chunk < CHUNKS ? (real)(chunk_count(own) * CHANNELS_OF_GROUP) : 0, AS_SUM(posted[0]),
-                                    AS_SUM(posted[1])};
+    const local real *const posted = received + 2 * (own * SPAN + group);
+    const struct moments moments = {chunk < CHUNKS ? (real)(chunk_count(own) * CHANNELS_OF_GROUP) : 0, posted[0],
+                                    posted[1]};
     return moments;
 }
 
@@ -71,7 +64,7 @@ static inline real sum_shares(const local real *shares, const uint group) {
 /* Merges the moments of the chunks, relative to the first one's mean. means: of the groups; totals: their sums of squared
  * deviations. Every work-item goes through the loops, since PoCL 3.1 mixes up those with unlike numbers of rounds. Without
  * contraction, for the same bits in every kernel. */
-INLINED void merge_chunks(const local uint *received, const uint lane, const struct board *board) {
+INLINED void merge_chunks(const local real *received, const uint lane, const struct board *board) {
 #pragma OPENCL FP_CONTRACT OFF
     const uint group = lane % SPAN, share = lane / SPAN;
     const real origin = moments_of(received, 0, group).mean;
@@ -97,7 +90,7 @@ INLINED void merge_chunks(const local uint *received, const uint lane, const str
 }
 
 INLINED void write_piece(const struct call *call, const ulong index, const bool active, const struct held *held,
-                         struct shared *shared, const local uint *received) {
+                         struct shared *shared, const local real *received) {
     const struct place place = place_of_piece(index, active);
     merge_chunks(received, place.lane, shared->board);
     put_statistics(call, &place, active && index % CHUNKS == 0, shared->board);
@@ -109,23 +102,24 @@ INLINED void write_piece(const struct call *call, const ulong index, const bool 
 
 #include "common/exchange.h"
 
-#define LOCAL_MEMORY                     \
-    SLICE_MEMORY                         \
-    local uint of_exchange[BOARD_WORDS]; \
+#define LOCAL_MEMORY                        \
+    SLICE_MEMORY                            \
+    local float2 exchanged[RECEIVED_PAIRS]; \
+    local uint of_exchange[BOARD_WORDS];    \
     struct shared shared = {&board};
 
 /* For offsets that are multiples of a vector's size. */
-kernel WORK_GROUP_ATTRIBUTE void group_norm_last_exchange(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void group_norm_last_exchange(PARAMETERS(GROUP_NORM_LAST_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_pieces(&call, words + words_at, &shared, of_exchange);
+    take_pieces(&call, words + words_at, 0, &shared, exchanged, of_exchange);
 }
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel WORK_GROUP_ATTRIBUTE void group_norm_last_exchange_unaligned(PARAMETERS(GROUP_NORM_PIECES_ARGS)) {
+kernel WORK_GROUP_ATTRIBUTE void group_norm_last_exchange_unaligned(PARAMETERS(GROUP_NORM_LAST_PIECES_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = false};
-    take_pieces(&call, words + words_at, &shared, of_exchange);
+    take_pieces(&call, words + words_at, 0, &shared, exchanged, of_exchange);
 }
 #endif

@@ -3,7 +3,7 @@
 #ifndef GROUP_NORM_PART_H
 #define GROUP_NORM_PART_H
 
-#include "common/message.h"
+#include "common/cleared_word.h"
 
 /* A part: two numbers of a chunk of a channel. With MERGES_GROUPS, the moments of the last layout are those of a chunk of a
  * group's channels in a block of BLOCK channels, which is a row of parts: each group and each block begins a new row, so

@@ -9,8 +9,7 @@
 #ifndef GROUP_NORM_TICKETS_H
 #define GROUP_NORM_TICKETS_H
 
-#include "common/clear_words.h"
-#include "common/posters.h"
+#include "common/cleared_message.h"
 #include "norm/group_norm.h"
 
 /* How inputs are loaded the second time. Where lanes have unlike numbers of vectors, NVIDIA's compiler makes a branch of
@@ -29,7 +28,7 @@ struct tickets {
 #define BOARD_WORDS 4 /* of local memory */
 
 INLINED struct tickets first_ticket(volatile global uint *words, local uint *board) {
-    struct tickets tickets = {words + (only_posts() ? DRAWN_BY_POSTERS : DRAWN), board, board + 2, 0, 0};
+    struct tickets tickets = {drawn_tickets(words), board, board + 2, 0, 0};
     if (get_local_id(0) == 0) {
         tickets.next = atomic_inc(tickets.number);
         tickets.missing[1] = 0; /* of the first step */

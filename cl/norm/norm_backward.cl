@@ -8,7 +8,7 @@
  * Macros (src/program/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, X_SCALE_DTYPE, X_SCALING, X_GROUP, Z_DTYPE, DY_DTYPE,
  * WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE, Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE,
  * DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN, ROW_SCALE, DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED,
- * VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, READS_MEAN, HAS_SUMS, HAS_SLOTS, HAS_LOCKS, TILE,
+ * VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, READS_MEAN, HAS_SUMS, HAS_SLOTS, EXCHANGES, TILE,
  * ACCUMULATOR, COLUMN_LANES, PIPELINE, PREFETCH, RUN_LENGTH, SPAN, ABREAST, CHUNKS, ROW_SPLIT, FP8_ISA, ELEMENT_ALIGNED;
  * perhaps LEADS, WEIGHT_MAP, COLUMNS_OF_WEIGHT, and those of norm_rope.h. */
 
@@ -33,9 +33,6 @@
 #define POISON 0
 #endif
 
-/* Words of the locks, which come before the mailboxes of teams, rounded up to a cache line. */
-#define LOCK_WORDS(slots) (LOCKED ? (BLOCKS * (slots) + CACHE_LINE_WORDS - 1) / CACHE_LINE_WORDS * CACHE_LINE_WORDS : 0)
-
 /* The local memory of a work-group. */
 #define LOCAL_MEMORY                 \
     local real scratch[2 * SCRATCH]; \
@@ -53,15 +50,14 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     take_columns(call, work_group, space);
     const ulong weight_rows = weight_rows_of(call);
     const ulong weight_blocks = (weight_rows + WEIGHT_ROWS_ABREAST - 1) / WEIGHT_ROWS_ABREAST;
-    volatile global uint *words = call->locks + LOCK_WORDS(weight_rows * call->slots);
+    const ulong place = has_rows ? work_group - COLUMN_GROUPS : 0;
+    const ulong block = place % BLOCKS;
     struct team team;
 #if EXCHANGES
-    const ulong place = join_team(words, received, missing, broadcast, &team);
+    join_team(call->messages, call->launch, (uint)(block % TILES), received, missing, &team);
 #else
-    const ulong place = has_rows ? work_group - COLUMN_GROUPS : 0;
-    (void)words, (void)received, (void)missing;
+    (void)received, (void)missing;
 #endif
-    const ulong block = place % BLOCKS;
     const ulong weight_row = place / BLOCKS % weight_blocks * WEIGHT_ROWS_ABREAST;
     const ulong row_group = place / BLOCKS / weight_blocks;
     const ulong neighbours = RUN_LENGTH ? (ulong)RUN_LENGTH * ROWS_AT_ONCE : call->share_rows;
@@ -102,6 +98,6 @@ norm_backward_unaligned(PARAMETERS(NORM_BACKWARD_ARGS)) {
 }
 #endif
 
-#if HAS_LOCKS
+#if LOCKED
 #include "common/clear_words.h"
 #endif

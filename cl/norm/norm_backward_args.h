@@ -46,7 +46,9 @@
     USE(ROWS, Y_DTYPE, global STORAGE(Y_DTYPE) *, y)                                                        \
     USE(VECTOR, DWEIGHT_DTYPE, global STORAGE(DWEIGHT_DTYPE) *, dweight)                                    \
     USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)                                          \
-    USE(VECTOR, HAS_LOCKS, volatile global uint *, locks)                                                   \
+    USE(VECTOR, LOCKED, volatile global uint *, locks)                                                      \
+    USE(VECTOR, EXCHANGES, volatile global uint4 *, messages)                                               \
+    USE(LAUNCH, EXCHANGES, ulong, launch)                                                                   \
     USE(ROWS, DRESIDUAL_OUT_DTYPE, const global STORAGE(DRESIDUAL_OUT_DTYPE) *, dresidual_out)              \
     USE(ROWS, DRESIDUAL_DTYPE, global STORAGE(DRESIDUAL_DTYPE) *, dresidual)                                \
     USE(VECTOR, Y_GIVEN, const global uint *restrict, fault)                                                \

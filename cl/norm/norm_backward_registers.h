@@ -185,7 +185,7 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
                 : no_scale();
     struct accumulator accumulator;
     clear_accumulator(&accumulator, space);
-    if (ONLY_POSTS) {
+    if (EXCHANGES && only_posts()) {
         post_rows(call, share, &columns, scales, &lanes, team);
         return;
     }

@@ -21,10 +21,11 @@
     SOFTMAX_ARGS(USE)                                               \
     USE(VECTOR, 1, const global real *restrict, totals)
 
-/* words: of tickets, then messages. */
+/* messages: HEADER_MESSAGES, then [rows, CHUNKS]. */
 #define SOFTMAX_EXCHANGE_ARGS(USE)                                  \
     SOFTMAX_ARGS(USE)                                               \
-    USE(VECTOR, 1, volatile global uint *, words)
+    USE(VECTOR, 1, volatile global uint4 *, messages)               \
+    USE(LAUNCH, 1, ulong, launch)
 
 #define SOFTMAX_BACKWARD_INPUTS(USE)                                \
     USE(NUMBER, 1, ulong, iterations)                               \
@@ -46,7 +47,8 @@
 
 #define SOFTMAX_BACKWARD_EXCHANGE_ARGS(USE)                         \
     SOFTMAX_BACKWARD_ARGS(USE)                                      \
-    USE(VECTOR, 1, volatile global uint *, words)
+    USE(VECTOR, 1, volatile global uint4 *, messages)               \
+    USE(LAUNCH, 1, ulong, launch)
 /* clang-format on */
 
 #endif

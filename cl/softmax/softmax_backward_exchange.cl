@@ -14,15 +14,12 @@ struct totals {
     real sum; /* of y · dy */
 };
 
-#define NUMBERS 1
-
-static inline real number_of(const struct totals *totals, const uint k) {
-    (void)k;
-    return totals->sum;
+static inline float2 numbers_of_totals(const struct totals *totals) {
+    return (float2)(totals->sum, 0);
 }
 
-static inline struct totals of_numbers(const real *numbers) {
-    const struct totals totals = {numbers[0]};
+static inline struct totals totals_of_numbers(const float2 numbers) {
+    const struct totals totals = {numbers.x};
     return totals;
 }
 
@@ -78,7 +75,7 @@ INLINED void write_vectors(const struct call *call, const struct row *row, const
 kernel WORK_GROUP_ATTRIBUTE void softmax_backward_exchange(PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_pieces(&call, words + words_at, &shared, board);
+    take_pieces(&call, messages + messages_at, launch, &shared, received, board);
 }
 
 #if !ELEMENT_ALIGNED
@@ -86,6 +83,6 @@ kernel WORK_GROUP_ATTRIBUTE void softmax_backward_exchange(PARAMETERS(SOFTMAX_BA
 kernel WORK_GROUP_ATTRIBUTE void softmax_backward_exchange_unaligned(PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_BACKWARD_ARGS), .aligned = false};
-    take_pieces(&call, words + words_at, &shared, board);
+    take_pieces(&call, messages + messages_at, launch, &shared, received, board);
 }
 #endif

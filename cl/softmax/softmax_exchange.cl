@@ -10,14 +10,12 @@ struct held {
     PACKED(X_DTYPE) x[PIECE_HELD];
 };
 
-#define NUMBERS 2
-
-static inline real number_of(const struct totals *totals, const uint k) {
-    return k == 0 ? totals->largest : totals->sum;
+static inline float2 numbers_of_totals(const struct totals *totals) {
+    return (float2)(totals->largest, totals->sum);
 }
 
-static inline struct totals of_numbers(const real *numbers) {
-    const struct totals totals = {numbers[0], numbers[1]};
+static inline struct totals totals_of_numbers(const float2 numbers) {
+    const struct totals totals = {numbers.x, numbers.y};
     return totals;
 }
 
@@ -87,7 +85,7 @@ INLINED void write_vectors(const struct call *call, const struct row *row, const
 kernel WORK_GROUP_ATTRIBUTE void softmax_exchange(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_pieces(&call, words + words_at, &shared, board);
+    take_pieces(&call, messages + messages_at, launch, &shared, received, board);
 }
 
 #if !ELEMENT_ALIGNED
@@ -95,6 +93,6 @@ kernel WORK_GROUP_ATTRIBUTE void softmax_exchange(PARAMETERS(SOFTMAX_EXCHANGE_AR
 kernel WORK_GROUP_ATTRIBUTE void softmax_exchange_unaligned(PARAMETERS(SOFTMAX_EXCHANGE_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(SOFTMAX_ARGS), .aligned = false};
-    take_pieces(&call, words + words_at, &shared, board);
+    take_pieces(&call, messages + messages_at, launch, &shared, received, board);
 }
 #endif

@@ -1,8 +1,8 @@
-/* A piece: a chunk of a row that a work-group holds in registers, and the words by which it posts the chunk's totals. */
+/* A piece: a chunk of a row that a work-group holds in registers, and the message by which it posts the chunk's totals. */
 #ifndef SOFTMAX_PIECE_H
 #define SOFTMAX_PIECE_H
 
-#include "common/message.h"
+#include "common/tickets.h"
 #include "softmax/softmax_vectors.h"
 
 #define PIECE_HELD ((CHUNK_VECTORS + LANES - 1) / LANES) /* vectors of a lane, at most */

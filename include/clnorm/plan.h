@@ -205,7 +205,8 @@ typedef struct clnorm_kernel_info {
     cl_kernel kernel;     /* for queries such as clGetKernelWorkGroupInfo alone: the plan sets its arguments */
     size_t groups, items; /* work-groups, and work-items in each */
     uint64_t bytes;       /* of the tensors that it reads or writes, each once, and of its parts of the workspace */
-    cl_uint arguments;    /* set by each enqueue: one, two for a tensor or a part of the workspace, and two for a seed */
+    cl_uint arguments;    /* set by each enqueue: one, two for a tensor or a part of the workspace, two for a seed, and one
+                             more where messages have the launch's number */
 } clnorm_kernel_info;
 
 #define CLNORM_KERNEL_INFO_INIT \

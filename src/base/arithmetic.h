@@ -25,6 +25,12 @@ static inline uint64_t cln_product(uint64_t a, uint64_t b) {
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+/* Likewise of a sum. */
+static inline uint64_t cln_sum(uint64_t a, uint64_t b) {
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
 static inline bool cln_power_of_two(uint64_t n) {
     return n && !(n & (n - 1));
 }

@@ -4,6 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "base/status.h"
+#include "common/exchange_sizes.h"
 #include "config/resources.h"
 #include "device/driver_defects.h"
 
@@ -124,7 +125,7 @@ clnorm_status cln_check_vec(const clnorm_device_info *device, const struct cln_w
 static clnorm_status check_exchange(const clnorm_device_info *device, const struct cln_workload *work,
                                     const struct cln_config *c) {
     enum { MOST_PIECES = 1 << 30 }; /* they have 32-bit numbers */
-    enum { BOARD = 2, TOTALS = 2 }; /* words of a work-group, and for each chunk at most */
+    enum { TOTALS = 2 };            /* words for each chunk */
     if (c->chunks < 2 || work->real_size != sizeof(cl_float) || cln_product(work->rows, c->chunks) > MOST_PIECES)
         return cln_config_refuse("row_split", c->row_split,
                                  "two_passes, unless there are 2 or more chunks of a row, 2^30 at most of all rows, and "
@@ -133,7 +134,7 @@ static clnorm_status check_exchange(const clnorm_device_info *device, const stru
         return cln_config_refuse("keep", c->keep, "registers where work-groups exchange totals");
     if (c->iterations > 1)
         return cln_config_refuse("iterations", c->iterations, "1 where work-groups exchange totals");
-    const uint64_t words = BOARD + TOTALS * (uint64_t)c->chunks;
+    const uint64_t words = EXCHANGE_BOARD + TOTALS * (uint64_t)c->chunks;
     if (cln_scratch_bytes(work, c) + words * sizeof(cl_uint) > device->local_memory)
         return cln_config_refuse("chunks", c->chunks, "fewer: their totals need more than the local memory");
     return c->row_split == CLN_ROW_SPLIT_EXCHANGE && device->kind == CLNORM_DEVICE_CPU

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/arithmetic.h"
+#include "common/exchange_sizes.h"
 #include "config/check.h"
 #include "config/group_layout.h"
 #include "config/group_parts.h"
@@ -11,7 +12,8 @@
 
 static clnorm_status check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
                                      const struct cln_config *c) {
-    const uint64_t board = cln_product(2 + 2 * (uint64_t)c->chunks, sizeof(cl_uint)); /* of cl/common/exchange.h */
+    const uint64_t board =
+        cln_product(EXCHANGE_BOARD + 2 * (uint64_t)c->chunks, sizeof(cl_uint)); /* of cl/common/exchange.h */
     if (!cln_exchanges(c))
         return CLNORM_SUCCESS;
     if (!cln_group_can_exchange(work, c))

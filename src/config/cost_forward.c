@@ -198,7 +198,7 @@ double cln_forward_cost(const struct cln_choice *choice, const struct cln_config
         n.groups / n.at_once; /* of each work-group, of which two are under way where totals are exchanged */
     const double under_way = cln_holds_pieces(n.work, c) ? fmin(fmax(pieces, 1), 2) : 1;
     const double each = cln_both_limits(alone / under_way, fmax(n.resident * work, begun), 6);
-    const double launches = cln_holds_pieces(n.work, c) ? 1.5 : c->chunks > 1 ? 2 : 1; /* words are soon cleared */
-    const double passes = c->chunks > 1 && !cln_holds_pieces(n.work, c) ? 1.5 : 1;     /* the first of two writes nothing */
+    const bool twice = c->chunks > 1 && !cln_holds_pieces(n.work, c);
+    const double launches = twice ? 2 : 1, passes = twice ? 1.5 : 1; /* the first of two writes nothing */
     return cln_both_limits(memory_ns(&n), passes * waves(&n) * each, 3.5) + launches * n.facts->launch_ns;
 }

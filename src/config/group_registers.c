@@ -1,6 +1,7 @@
 #include "config/group_registers.h"
 
 #include "base/arithmetic.h"
+#include "common/exchange_sizes.h"
 #include "config/resources.h"
 
 /* ------------------------------------------------------------------------------------------- slices of channels last */
@@ -111,7 +112,8 @@ uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_confi
     const uint64_t span = cln_config_slice_groups(work, c), lanes = c->lanes;
     const uint64_t reals =
         work->channel_sums ? 2 * (lanes * c->vec + span * (work->channels_of_group + 1)) : lanes * (c->vec + 1) + 2 * span;
-    const uint64_t words = c->chunks > 1 ? cln_product(2 * span, c->chunks) + lanes + 2 : 0; /* of an exchange */
+    const uint64_t words =
+        c->chunks > 1 ? cln_product(2 * span, c->chunks) + lanes + EXCHANGE_BOARD : 0; /* of an exchange */
     return cln_product(c->segments, reals * work->real_size + cln_product(words, sizeof(cl_uint))) +
            cln_scratch_bytes(work, c);
 }

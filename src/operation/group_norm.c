@@ -156,12 +156,13 @@ static clnorm_status add_exchange(clnorm_plan *plan, const struct problem *p) {
 
 /* The same with the moments of pieces, which it holds. */
 static clnorm_status add_pieces(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_PIECES_ARGS);
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_PIECES_ARGS),
+                                      last_parameters[] = CLN_PARAMETERS(GROUP_NORM_LAST_PIECES_ARGS);
     const struct cln_argument arguments[] = {cln_real("eps", p->d->eps), cln_real("y_given", p->d->y.scale), {0}};
     const struct cln_group_norm_kernel of_segments = {&cln_source_group_norm_pieces, "group_norm_pieces", parameters,
                                                       arguments, p->pieces};
     const struct cln_group_norm_kernel of_slices = {&cln_source_group_norm_last_exchange, "group_norm_last_exchange",
-                                                    parameters, arguments, p->pieces};
+                                                    last_parameters, arguments, p->pieces};
     return cln_group_norm_add_pieces(plan, &p->spec, p->spec.span ? &of_slices : &of_segments, p->words);
 }
 
@@ -198,7 +199,7 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     clnorm_status status = CLNORM_SUCCESS;
     if (p->spec.row_split)
         status = by_chunks ? cln_group_norm_tickets(&size, &p->tickets)
-                           : cln_group_norm_words(&size, &p->spec, p->pieces, &p->words);
+                           : cln_group_norm_words(&size, &p->spec, p->pieces, p->spec.span > 0, &p->words);
     if (!status && by_chunks)
         status = cln_group_norm_parts(&size, p->norm.rows * cln_group_norm_part_rows(&p->norm, &p->spec),
                                       cln_group_norm_row_parts(&p->spec), plan->work.real_size, &p->parts);

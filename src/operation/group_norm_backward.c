@@ -137,8 +137,9 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     const uint64_t row_parts =
         cln_larger(cln_group_norm_row_parts(&p->spec), given ? 0 : cln_group_norm_row_parts(&p->statistics));
     if (p->spec.row_split)
-        status = p->by_chunks ? cln_group_norm_tickets(&size, &w->tickets)
-                              : cln_group_norm_words(&size, &p->spec, cln_group_norm_pieces(&p->norm, &p->spec), &w->words);
+        status = p->by_chunks
+                     ? cln_group_norm_tickets(&size, &w->tickets)
+                     : cln_group_norm_words(&size, &p->spec, cln_group_norm_pieces(&p->norm, &p->spec), true, &w->words);
     if (!status && (p->by_chunks || p->sums || !given))
         status = cln_group_norm_parts(&size, (given ? p->bundles : p->norm.rows) * rows, row_parts, element, &w->parts);
     if (!status && p->batch)

@@ -3,6 +3,7 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "common/cache_line.h"
+#include "common/exchange_sizes.h"
 #include "config/group_parts.h"
 #include "config/group_registers.h"
 #include "norm/group_norm_args.h"
@@ -14,9 +15,9 @@ clnorm_status cln_group_norm_tickets(uint64_t *size, struct cln_binding *tickets
 
 enum { OWN = 4, MOST_ARGUMENTS = 8 };
 
-/* Adds a launch whose work-groups exchange sums, behind one that empties words. own: the arguments before the kernel's. */
+/* Adds a launch whose work-groups exchange sums. own: the arguments before the kernel's. */
 static clnorm_status add_launch(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_kernel *kernel,
-                                struct cln_binding words, const struct cln_argument own[OWN]) {
+                                const struct cln_argument own[OWN]) {
     const uint64_t groups = cln_group_exchangers(&plan->context->device, &plan->work, &plan->config);
     struct cln_argument arguments[OWN + MOST_ARGUMENTS + 1] = {{0}};
     unsigned count = 0;
@@ -36,8 +37,7 @@ static clnorm_status add_launch(clnorm_plan *plan, const struct cln_spec *spec, 
         .items = (size_t)(spec->lanes * spec->segments),
         .posters = (size_t)groups,
     };
-    const clnorm_status status = cln_add_clear_words(plan, spec, kernel->source, words);
-    return status ? status : cln_plan_add_stage(plan, &recipe);
+    return cln_plan_add_stage(plan, &recipe);
 }
 
 clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_spec *spec,
@@ -51,13 +51,15 @@ clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_sp
         cln_bind("tickets", tickets),
         cln_bind("parts", parts),
     };
-    return add_launch(plan, spec, kernel, words, own);
+    const clnorm_status status = cln_add_clear_words(plan, spec, kernel->source, words);
+    return status ? status : add_launch(plan, spec, kernel, own);
 }
 
-clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, uint64_t pieces,
+clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, uint64_t pieces, bool clears,
                                    struct cln_binding *words) {
-    const uint64_t of_piece = 2 * cln_larger(spec->span, 1);
-    return cln_group_norm_part(size, CACHE_LINE_WORDS + cln_product(of_piece, pieces), sizeof(cl_uint), words);
+    const uint64_t pairs = cln_product(cln_larger(spec->span, 1), pieces);
+    return clears ? cln_group_norm_part(size, cln_sum(CACHE_LINE_WORDS, cln_product(2, pairs)), sizeof(cl_uint), words)
+                  : cln_group_norm_part(size, cln_sum(HEADER_MESSAGES, pairs), sizeof(cl_uint4), words);
 }
 
 clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec *spec,
@@ -65,5 +67,7 @@ clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec
     const struct cln_argument own[OWN] = {cln_integer("iterations", 1), cln_bind("words", words), {0}};
     struct cln_spec bounded = *spec;
     bounded.most_registers = cln_group_most_registers(&plan->work, &plan->config);
-    return add_launch(plan, &bounded, kernel, words, own);
+    const bool clears = words.element == sizeof(cl_uint);
+    const clnorm_status status = clears ? cln_add_clear_words(plan, &bounded, kernel->source, words) : CLNORM_SUCCESS;
+    return status ? status : add_launch(plan, &bounded, kernel, own);
 }

@@ -6,7 +6,6 @@
 #include "base/arithmetic.h"
 #include "base/dtype.h"
 #include "base/status.h"
-#include "common/cache_line.h"
 #include "config/resources.h"
 #include "norm/norm_backward_args.h"
 #include "operation/rope.h"
@@ -61,23 +60,6 @@ static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_bin
 /* Whether an output depends on c1 and c2 of the header's formulas. */
 static bool needs_means(const problem *p) {
     return p->dx.dtype || p->dresidual.dtype || (p->gate_first && p->dz.dtype);
-}
-
-/* The locks before the mailbox are rounded up to a cache line. */
-static uint64_t lock_words(uint64_t locks) {
-    return cln_divide_up(locks, CACHE_LINE_WORDS) * CACHE_LINE_WORDS;
-}
-
-/* A cache line for the ticket, then a word for each sum of each tile. */
-static clnorm_status mailbox_words(uint64_t segments, uint64_t tiles, clnorm_norm norm, uint64_t *words) {
-    const uint64_t of_segment = (norm == CLNORM_LAYER_NORM ? 2 : 1) * tiles;
-    if (__builtin_mul_overflow(segments, of_segment, words) || *words > INT64_MAX / sizeof(cl_uint) - CACHE_LINE_WORDS)
-        return cln_fail(CLNORM_OVERFLOW,
-                        "the workspace has %" PRIu64 " words for each of %" PRIu64
-                        " segments: expected less than 2^63 bytes in all",
-                        of_segment, segments);
-    *words += CACHE_LINE_WORDS;
-    return CLNORM_SUCCESS;
 }
 
 /* Maximum rows whose terms of dweight and dbias one lane adds up, except in a last run. A chain of f32 additions stops
@@ -193,16 +175,14 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
                                            .sums = absent,
                                            .dweight = absent,
                                            .dbias = absent,
-                                           .locks = absent};
+                                           .locks = absent,
+                                           .messages = absent};
     layout->span = cln_config_span(device, work, c);
     layout->blocks = cln_blocks(work, c, layout->span);
     layout->abreast = cln_config_abreast(work, c);
     layout->columns_of_weight = work->columns_of_weight;
     layout->reduce_vec = reduce_vec_of(device, p, work, c);
     clnorm_status status = lay_out_groups(device, p, work, c, layout);
-    if (!status && exchanged)
-        status = mailbox_words(segments, cln_tiles(work, c), p->norm, &layout->lock_words);
-    layout->lock_words += layout->locked ? lock_words(layout->blocks * layout->slots * p->weight_rows) : 0;
     if (!status && !p->rstd_given && mean)
         status = add_part(layout, &layout->mean, segments, real);
     if (!status && !p->rstd_given)
@@ -213,8 +193,10 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
         status = add_part(layout, &layout->dweight, slot_elements(p, layout), real);
     if (!status && p->dbias.dtype)
         status = add_part(layout, &layout->dbias, slot_elements(p, layout), real);
-    if (!status && layout->lock_words)
-        status = add_part(layout, &layout->locks, layout->lock_words, sizeof(cl_uint));
+    if (!status && layout->locked)
+        status = add_part(layout, &layout->locks, layout->blocks * layout->slots * p->weight_rows, sizeof(cl_uint));
+    if (!status && exchanged)
+        status = add_part(layout, &layout->messages, cln_product(segments, cln_tiles(work, c)), sizeof(cl_uint4));
     return status;
 }
 

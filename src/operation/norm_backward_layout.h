@@ -19,7 +19,7 @@ static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p
  *   sums           [2, chunks, groups, rows]  where segments are split
  *   dweight, dbias [weight_rows, slots, SLOT_COLUMNS]
  *   locks          [blocks, weight_rows, slots] uint of CLNORM_REDUCTION_LOCKED
- *   mailbox        [rows, groups, tiles, 1 or 2] uint with exchanged sums, in one part with the locks */
+ *   messages       [rows, groups, tiles, 4] uint with exchanged sums */
 struct cln_backward_layout {
     uint64_t span;         /* groups that a work-group takes one after the other */
     uint64_t abreast;      /* segments with weights of their own that a work-group takes side by side */
@@ -32,12 +32,11 @@ struct cln_backward_layout {
     uint64_t columns;      /* work-groups that sum columns, of CLN_ACCUMULATOR_COLUMNS; 0: there are slots */
     uint64_t column_lanes; /* neighbouring lanes of those work-groups */
     uint64_t reduce_vec;   /* elements of an access of norm_backward_reduce.cl */
-    uint64_t columns_of_weight;                                 /* neighbouring columns that use one weight; 0: 1 */
-    uint64_t lock_words;                                        /* locks and mailbox */
-    bool split, exchanged, locked;                              /* split: a kernel of its own takes the sums over a row */
-    bool leads;                                                 /* segments begin anywhere within a vector */
-    struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* an absent part has an element of 0 bytes */
-    uint64_t size;                                              /* bytes */
+    uint64_t columns_of_weight;    /* neighbouring columns that use one weight; 0: 1 */
+    bool split, exchanged, locked; /* split: a kernel of its own takes the sums over a row */
+    bool leads;                    /* segments begin anywhere within a vector */
+    struct cln_binding mean, rstd, sums, dweight, dbias, locks, messages; /* an absent part has an element of 0 bytes */
+    uint64_t size;                                                        /* bytes */
 };
 
 /* A member of the operation's record. */

@@ -51,7 +51,7 @@ static struct cln_spec spec_of_problem(const problem *p, const struct cln_backwa
         .reads_mean = p->norm == CLNORM_LAYER_NORM && !p->y_given,
         .has_sums = layout->split,
         .has_slots = layout->slots > 0,
-        .has_locks = layout->lock_words > 0,
+        .exchanges = layout->exchanged,
         .locked = layout->locked,
         .residual_dtype = p->residual.dtype,
         .dresidual_out_dtype = p->dresidual_out.dtype,
@@ -131,7 +131,7 @@ clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const s
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Adds the kernel that opens all locks and empties all mailboxes. */
+/* Adds the kernel that opens all locks. */
 static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, &plan->config, layout);
     return cln_add_clear_words(plan, &spec, &cln_source_norm_backward, layout->locks);
@@ -149,6 +149,7 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         cln_bind("dweight", given_or(layout->columns, CLN_DWEIGHT, layout->dweight)),
         cln_bind("dbias", given_or(layout->columns, CLN_DBIAS, layout->dbias)),
         cln_bind("locks", layout->locks),
+        cln_bind("messages", layout->messages),
         cln_integer("slots", layout->slots),
         cln_integer("share_rows", layout->share),
         cln_real("weight_offset", p->weight_offset),
@@ -271,7 +272,7 @@ clnorm_status cln_backward_add_outputs(clnorm_plan *plan, const problem *p, cons
     const bool sums_rows = p->dweight.dtype || p->dbias.dtype;
     const bool walks = p->rows > 0;
     clnorm_status status = CLNORM_SUCCESS;
-    if (walks && layout->lock_words)
+    if (walks && layout->locked)
         status = add_clear(plan, p, layout);
     if (!status && walks)
         status = add_walk(plan, p, layout);

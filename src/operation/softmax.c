@@ -3,10 +3,9 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
-#include "common/cache_line.h"
+#include "common/exchange_sizes.h"
 #include "config/cost.h"
 #include "config/resources.h"
-#include "operation/clear_words.h"
 #include "operation/launch.h"
 #include "operation/operations.h"
 #include "plan/stage.h"
@@ -130,21 +129,17 @@ static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struc
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Adds the kernel whose work-groups exchange totals, behind one that empties their words: of tickets, then [rows, chunks,
- * numbers]. */
+/* Adds the kernel whose work-groups exchange totals, by messages: HEADER_MESSAGES, then [rows, chunks]. */
 static clnorm_status add_exchange(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
-    const uint64_t numbers = is_backward(plan->operation) ? 1 : 2;
     const struct kernel *const kernel = is_backward(plan->operation) ? &backward_exchange : &exchange;
-    const uint64_t messages = cln_product(cln_product(work->rows, plan->config.chunks), numbers);
-    const struct cln_spec spec = spec_of(plan, desc);
-    struct cln_binding words;
+    const uint64_t of_chunks = cln_product(work->rows, plan->config.chunks);
+    struct cln_binding messages;
     uint64_t size = 0;
-    if (!cln_workspace_place(&size, CACHE_LINE_WORDS + messages, sizeof(cl_uint), &words))
+    if (!cln_workspace_place(&size, cln_sum(HEADER_MESSAGES, of_chunks), sizeof(cl_uint4), &messages))
         return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace",
                         work->rows);
     cln_plan_set_workspace(plan, size);
-    const clnorm_status status = cln_add_clear_words(plan, &spec, kernel->source, words);
-    return status ? status : add_kernel(plan, desc, kernel, cln_bind("words", words));
+    return add_kernel(plan, desc, kernel, cln_bind("messages", messages));
 }
 
 /* Adds the kernels for rows in chunks. The workspace holds the sums of each chunk, [rows, chunks, sums]. */

@@ -94,6 +94,7 @@ struct cln_stage {
     struct cln_bound tensor[CLN_STAGE_TENSORS];
     cl_uint tensors;
     cl_uint seed;         /* index of the first of the two arguments for a seed; 0: the kernel draws no random numbers */
+    cl_uint launch;       /* index of the argument for the launch's number; 0: the kernel has none */
     cl_ulong work;        /* segments, rows or columns: the kernel's comment says which */
     size_t groups, items; /* work-groups, work-items in each */
     /* In a call in place, these work-groups are launched before the others, because they read inputs that the others

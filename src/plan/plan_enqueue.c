@@ -3,6 +3,7 @@
 #include "base/context.h"
 #include "base/status.h"
 #include "base/struct_size.h"
+#include "plan/launch_number.h"
 
 /* The queue must belong to the plan's context and device. */
 static clnorm_status check_queue(const clnorm_plan *plan, cl_command_queue queue, bool *in_order) {
@@ -62,6 +63,11 @@ static clnorm_status set_seed(const struct cln_stage *stage, cl_kernel kernel, c
     return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
 }
 
+static clnorm_status set_launch(const struct cln_stage *stage, cl_kernel kernel, cl_ulong number) {
+    const cl_int code = clSetKernelArg(kernel, stage->launch, sizeof number, &number);
+    return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
+}
+
 /* Whether a kernel's argument is a tensor of the plan, or a part of its workspace. */
 static bool is_bound(const clnorm_plan *plan, const struct cln_binding *binding) {
     return plan->tensor[binding->role].element && (binding->role != CLN_WORKSPACE || binding->element);
@@ -73,7 +79,8 @@ enum { WORK = 0 }; /* index of the argument work of every kernel */
 struct given {
     clnorm_args args;
     struct cln_place places[CLN_ROLES];
-    bool aligned; /* all wide accesses are */
+    bool aligned;    /* all wide accesses are */
+    cl_ulong launch; /* the number of this enqueue's launches */
 };
 
 /* Sets the tensors of a stage and launches it. */
@@ -98,7 +105,9 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
     if (code)
         return cln_fail_opencl(code, "clSetKernelArg");
     const clnorm_seed *const seed = given->args.seed ? given->args.seed : &plan->seed;
-    const clnorm_status status = stage->seed ? set_seed(stage, kernel, seed) : CLNORM_SUCCESS;
+    clnorm_status status = stage->seed ? set_seed(stage, kernel, seed) : CLNORM_SUCCESS;
+    if (!status && stage->launch)
+        status = set_launch(stage, kernel, given->launch);
     if (status)
         return status;
     const bool apart = (stage->readers || stage->posters) && cln_in_place(given->places);
@@ -190,6 +199,7 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
         return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
     }
     pthread_mutex_lock(&plan->lock);
+    given.launch = cln_next_launch_number();
     status = run_stages(plan, queue, in_order, &given, order);
     pthread_mutex_unlock(&plan->lock);
     return status;
@@ -223,7 +233,7 @@ static uint64_t stage_bytes(const clnorm_plan *plan, const struct cln_stage *sta
 
 /* The number of arguments that run_stage sets. */
 static cl_uint stage_arguments(const clnorm_plan *plan, const struct cln_stage *stage) {
-    cl_uint arguments = stage->seed ? 3 : 1;
+    cl_uint arguments = 1U + (stage->seed ? 2 : 0) + (stage->launch ? 1 : 0);
     for (cl_uint i = 0; i < stage->tensors; i++)
         arguments += is_bound(plan, &stage->tensor[i].binding) ? 2 : 0;
     return arguments;

@@ -145,6 +145,11 @@ static clnorm_status append_seed(struct assembly *assembly) {
     return status ? status : append_integer(assembly, 0);
 }
 
+static clnorm_status append_launch(struct assembly *assembly) {
+    assembly->stage->launch = assembly->settings.count;
+    return append_integer(assembly, 0);
+}
+
 static clnorm_status append_parameter(struct assembly *assembly, const struct cln_parameter *parameter) {
     const struct cln_stage_recipe *const recipe = assembly->recipe;
     uint64_t present = 1;
@@ -158,6 +163,8 @@ static clnorm_status append_parameter(struct assembly *assembly, const struct cl
         return append_number(assembly, parameter, argument);
     case CLN_PARAMETER_SEED:
         return append_seed(assembly);
+    case CLN_PARAMETER_LAUNCH:
+        return append_launch(assembly);
     default:
         return append_tensor(assembly, parameter, argument);
     }
@@ -201,6 +208,7 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     struct cln_stage *const stage = &plan->stage[plan->stages];
     stage->tensors = 0;
     stage->seed = 0;
+    stage->launch = 0;
     stage->work = recipe->work;
     stage->groups = recipe->groups;
     stage->items = recipe->items;

@@ -6,14 +6,15 @@
 #include "program/source.h"
 
 /* A matrix is a cl_mem, its offset and its row stride in elements; a vector has no stride. Rows are a matrix whose outer
- * dimensions are arguments and macros, where the plan's tensor has them. A seed is two numbers, set at each enqueue, as
- * tensors are. */
+ * dimensions are arguments and macros, where the plan's tensor has them. A seed is two numbers, and a launch is its own
+ * number; both are set at each enqueue, as tensors are. */
 enum cln_parameter_kind {
     CLN_PARAMETER_MATRIX,
     CLN_PARAMETER_ROWS,
     CLN_PARAMETER_VECTOR,
     CLN_PARAMETER_NUMBER,
-    CLN_PARAMETER_SEED
+    CLN_PARAMETER_SEED,
+    CLN_PARAMETER_LAUNCH
 };
 
 /* A line of a list that host and device share: see cl/common/arguments.h. */

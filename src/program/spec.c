@@ -43,7 +43,7 @@ static const struct field {
     {"READS_MEAN", offsetof(struct cln_spec, reads_mean), NUMBER, BACKWARD},
     {"HAS_SUMS", offsetof(struct cln_spec, has_sums), NUMBER, BACKWARD | GROUP},
     {"HAS_SLOTS", offsetof(struct cln_spec, has_slots), NUMBER, BACKWARD},
-    {"HAS_LOCKS", offsetof(struct cln_spec, has_locks), NUMBER, BACKWARD},
+    {"EXCHANGES", offsetof(struct cln_spec, exchanges), NUMBER, BACKWARD},
     {"LOCKED", offsetof(struct cln_spec, locked), NUMBER, BACKWARD},
     {"ACCUMULATE", offsetof(struct cln_spec, accumulate), NUMBER, BACKWARD | REDUCTION},
     {"RESIDUAL_DTYPE", offsetof(struct cln_spec, residual_dtype), DTYPE, NORMS | GROUP},

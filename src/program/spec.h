@@ -36,7 +36,7 @@ struct cln_spec {
     uint64_t columns_of_weight; /* neighbouring columns that use one weight; 0: 1 */
     uint64_t save_mean, save_rstd;
     uint64_t y_scales; /* forward: 1: y has scales; they are written, or one scale for the tensor is read */
-    uint64_t reads_mean, has_sums, has_slots, has_locks; /* backward: 1: the kernel has it */
+    uint64_t reads_mean, has_sums, has_slots, exchanges; /* backward: 1: the kernel has it */
     uint64_t locked;                                     /* 1: slots have locks */
     uint64_t accumulate;                                 /* 1: dweight and dbias are added to */
     uint64_t residual_dtype, residual_out_dtype, dresidual_out_dtype, dresidual_dtype;

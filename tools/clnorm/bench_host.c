@@ -119,7 +119,7 @@ static bool time_plans_in_child(const struct bench_request *request, const struc
  * kernel of their own, and launch the plan's kernel with the arguments of the plan's last enqueue. */
 struct bare {
     cl_program program;
-    cl_kernel arguments;   /* has `pairs` buffers, each with an offset; the two numbers of a seed count as a pair */
+    cl_kernel arguments;   /* has `pairs` buffers, each with an offset; two numbers, as of a seed, count as a pair */
     cl_mem mem[ROLES + 2]; /* the launch's buffers, set in turn */
     cl_uint mems, pairs;
     const struct launch *launch;
