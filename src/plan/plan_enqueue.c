@@ -63,6 +63,14 @@ static clnorm_status set_seed(const struct cln_stage *stage, cl_kernel kernel, c
     return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
 }
 
+/* Whether a stage has the launch's number, which costs a lock that all plans share. */
+static bool has_launch_number(const clnorm_plan *plan) {
+    unsigned i = 0;
+    while (i < plan->stages && !plan->stage[i].launch)
+        i++;
+    return i < plan->stages;
+}
+
 static clnorm_status set_launch(const struct cln_stage *stage, cl_kernel kernel, cl_ulong number) {
     const cl_int code = clSetKernelArg(kernel, stage->launch, sizeof number, &number);
     return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
@@ -199,7 +207,7 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
         return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
     }
     pthread_mutex_lock(&plan->lock);
-    given.launch = cln_next_launch_number();
+    given.launch = has_launch_number(plan) ? cln_next_launch_number() : 0;
     status = run_stages(plan, queue, in_order, &given, order);
     pthread_mutex_unlock(&plan->lock);
     return status;
