@@ -100,8 +100,8 @@ static void compare(const struct fixture *fixture, const struct group_run *expec
     group_run_free(&run);
 }
 
-/* The way without a wait is compared with the one that waits, which CPUs alone lack: as it is, in place, whose pieces are
- * posted before any is written, at another address, and with one sample. */
+/* The way without a wait is compared with the one that waits, which CPUs alone lack: as it is, in place, at
+ * another address, and with one sample. */
 static bool bits_are_those_of_any_way(const struct fixture *fixture, size_t i) {
     char config[2][128];
     const bool given = i % 2 == 0, has_residual = cases[i].more.dresidual;

@@ -219,6 +219,7 @@ static void missing_features_are_refused(void **state) {
     desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 4, 64, CLNORM_F32);
     desc.reduction = CLNORM_REDUCTION_LOCKED;
     KNOB(desc.config, isa) = CLN_ISA_PORTABLE;
+    device->family = CLNORM_PLATFORM_OTHER;
     device->device_fences = false;
     const clnorm_status locked = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
     *device = kept;

@@ -41,9 +41,9 @@ static struct rows_case case_of(size_t i, enum rows_operation operation, enum cl
     return c;
 }
 
-/* The workspace has 64 bytes for tickets, then a message of 16 bytes for each piece. */
+/* The workspace has 32 bytes for tickets, then a message of 16 bytes for each piece. */
 static void check_workspace(const clnorm_plan *plan, const struct rows_case *c) {
-    assert_int_equal(clnorm_plan_workspace_size(plan), 64 + 16 * c->rows * c->config.chunks);
+    assert_int_equal(clnorm_plan_workspace_size(plan), 32 + 16 * c->rows * c->config.chunks);
 }
 
 /* A device may lack a config: vectors that do not divide the rows, or several lanes. */

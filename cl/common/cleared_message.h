@@ -24,14 +24,21 @@ static inline message_t no_message(const ulong launch) {
 struct outbox {
     volatile global message_t *messages;
     ulong launch; /* no use is made of it */
+    bool late;    /* the numbers are computed again: see waiting.h */
 };
 
 #define MESSAGES_OF_PAIR 2
 
-/* Posts the i-th pair of numbers. */
+/* Posts the i-th pair of numbers. Late ones are not posted if they have arrived meanwhile. */
 static inline void post_pair(const struct outbox *outbox, const uint i, const float first, const float second) {
-    outbox->messages[2 * i] = AS_MESSAGE(first);
-    outbox->messages[2 * i + 1] = AS_MESSAGE(second);
+    volatile global message_t *const messages = outbox->messages + 2 * i;
+    if (outbox->late) {
+        post_word(messages, AS_MESSAGE(first));
+        post_word(messages + 1, AS_MESSAGE(second));
+    } else {
+        messages[0] = AS_MESSAGE(first);
+        messages[1] = AS_MESSAGE(second);
+    }
 }
 
 /* Writes the number of the i-th message. */
@@ -39,14 +46,7 @@ static inline void put_numbers(local float *numbers, const uint i, const message
     numbers[i] = AS_SUM(message);
 }
 
-/* The first words: the numbers of tickets drawn in this launch and in one that only posts, and 1 if there was one. */
-enum { DRAWN, DRAWN_BY_POSTERS, ALL_POSTED };
-
-static inline volatile global uint *drawn_tickets(volatile global uint *words) {
-    return words + (only_posts() ? DRAWN_BY_POSTERS : DRAWN);
-}
-
-#define FIRST_MESSAGE CACHE_LINE_WORDS /* behind the words of tickets */
+#define FIRST_MESSAGE CACHE_LINE_WORDS /* behind the number of drawn tickets */
 
 /* Where tickets are drawn. */
 struct desk {
@@ -54,7 +54,7 @@ struct desk {
 };
 
 INLINED struct desk open_desk(volatile global message_t *words, const ulong launch, local uint *begin) {
-    const struct desk desk = {drawn_tickets(words)};
+    const struct desk desk = {words};
     (void)launch, (void)begin;
     return desk;
 }

@@ -3,11 +3,9 @@
  * loaded, writes the one before, the numbers of whose row have arrived meanwhile, and loads the next.
  *
  * Work-groups take pieces in the order of rows, and post them before they wait. Nevertheless no work-group waits without
- * bound: after some looks it posts the numbers of all pieces of the row itself. It loads one after the other in place of
- * its own, and the code that posts them is the same, for the same bits. The first pieces may be those of work-groups that
- * do not run yet, as something else occupies the device. The looks for their messages are fewer.
- *
- * Where an output overlaps an input, an earlier launch has posted the numbers of every piece, and no message is missing.
+ * bound (waiting.h): after some looks it posts the numbers of all pieces of the row itself. It loads one after the other in
+ * place of its own, and the code that posts them is the same, for the same bits. The first pieces may be those of
+ * work-groups that do not run yet, as something else occupies the device. The looks for their messages are fewer.
  *
  * The including file defines
  *
@@ -18,8 +16,9 @@
  *     PIECES                           of a row, where they are not its CHUNKS
  *     load_piece(call, index, active, held)
  *     post_piece(call, index, active, held, shared, outbox)
- *                                      posts the PAIRS of a held piece, if it is active; called once after each load,
- *                                      since it may leave in held what write_piece needs
+ *                                      posts the PAIRS of a held piece, if it is active, and writes nothing else if it is
+ *                                      late; called once after each load, since it may leave in held what write_piece
+ *                                      needs
  *     write_piece(call, index, active, held, shared, received)
  *                                      writes an active piece; received: the numbers of its row, [PIECES, PAIRS, 2]
  *
@@ -123,7 +122,7 @@ INLINED void post_missing(const struct call *call, const struct exchange *exchan
     const uint of_row = (uint)(own % PIECES);
     for (uint i = *exchange->missing ? 1 : PIECES + 1; i <= PIECES; i++) {
         const ulong index = own - of_row + (of_row + i) % PIECES;
-        const struct outbox outbox = {messages_of(exchange, index), exchange->launch};
+        const struct outbox outbox = {messages_of(exchange, index), exchange->launch, true};
         load_piece(call, index, true, held);
         post_piece(call, index, true, held, shared, &outbox);
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* the messages are read below */
@@ -134,7 +133,7 @@ INLINED void post_missing(const struct call *call, const struct exchange *exchan
 }
 
 static inline bool is_written(const struct call *call, const struct piece *piece) {
-    return piece->index < call->work && !only_posts();
+    return piece->index < call->work;
 }
 
 /* The index of a piece that is written, or else of the first one: no barrier is in a branch, since PoCL builds every path
@@ -157,6 +156,7 @@ INLINED uint finish(const struct call *call, const struct exchange *exchange, st
     const uint looks = !writes ? 0 : is_first ? FIRST_LOOKS : LOOKS;
     if (!receive(exchange, messages_of_row(exchange, index), early, looks) && writes)
         *exchange->missing = 1;
+    fence_after_loads(); /* before it writes: see waiting.h */
     barrier(CLK_LOCAL_MEM_FENCE);
     post_missing(call, exchange, index, shared, &piece->held);
     const uint ticket = get_local_id(0) == 0 ? draw_ticket(&exchange->desk, LOOKS) : 0;
@@ -182,7 +182,7 @@ INLINED void take_step(const struct call *call, const struct exchange *exchange,
                        struct piece *before) {
     const bool active = piece->index < call->work;
     const ulong index = active ? piece->index : 0;
-    const struct outbox outbox = {messages_of(exchange, index), exchange->launch};
+    const struct outbox outbox = {messages_of(exchange, index), exchange->launch, false};
     struct looked early;
     look(exchange, messages_of_row(exchange, written_index(call, before)), 0, &early);
     post_piece(call, index, active, &piece->held, shared, &outbox);

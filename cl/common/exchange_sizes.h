@@ -2,9 +2,8 @@
 #ifndef EXCHANGE_SIZES_H
 #define EXCHANGE_SIZES_H
 
-/* The messages before the others, where tickets are drawn: in a launch, and in one that only posts. */
-#define DESK_MESSAGES 2   /* where the counter begins, and the counter itself */
-#define HEADER_MESSAGES 4 /* two desks */
+/* The messages before the others, where tickets are drawn: where their counter begins, and the counter. */
+#define HEADER_MESSAGES 2
 
 /* Words of local memory: the ticket, whether a message is missing, and the desk's two. */
 #define EXCHANGE_BOARD 4

@@ -10,9 +10,9 @@
 #include "common/message.h"
 #include "common/vector.h"
 
-/* Where tickets are drawn. A launch that only posts has a desk of its own. */
+/* Where tickets are drawn. */
 struct desk {
-    volatile global message_t *at; /* [DESK_MESSAGES]: where the counter begins, and the counter */
+    volatile global message_t *at; /* [HEADER_MESSAGES]: where the counter begins, and the counter */
     ulong launch;                  /* its number */
     local uint *begin;             /* [2]: where the counter begins, and 1 if that is known */
 };
@@ -30,8 +30,8 @@ static inline void know_begin(const struct desk *desk, const uint begin) {
 }
 
 /* begin: local memory for the first work-item, [2]. */
-INLINED struct desk open_desk(volatile global message_t *desks, const ulong launch, local uint *begin) {
-    const struct desk desk = {desks + (only_posts() ? DESK_MESSAGES : 0), launch, begin};
+INLINED struct desk open_desk(volatile global message_t *at, const ulong launch, local uint *begin) {
+    const struct desk desk = {at, launch, begin};
     if (get_local_id(0) == 0) {
         begin[1] = 0;
         if (get_group_id(0) == 0) {

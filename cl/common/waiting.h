@@ -1,14 +1,17 @@
-/* How work-groups of a launch wait for each other's numbers. */
+/* How work-groups of a launch wait for each other's numbers, and what an output in the place of an input asks of them.
+ *
+ * No work-group waits without bound: where a number is still missing, it computes the number again, from inputs that
+ * another work-group is to overwrite if an output is in their place. Therefore
+ *
+ *     who overwrites inputs has loaded all numbers that depend on them from memory before, its own ones too;
+ *     who computed a number again looks for it once more, by an atomic operation, which no cache answers. If it is there
+ *     now, the inputs may have changed, and that number counts. If not, nobody had begun to overwrite them. */
 #ifndef WAITING_H
 #define WAITING_H
 
-/* Looks for a message before a work-group computes its numbers itself: no wait is without bound. */
-#define MOST_LOOKS 4096
+#include "common/device_fence.h"
 
-/* Whether this launch only posts. Where an output overlaps an input, such a launch comes first, as the inputs of others can
- * be read only until they are overwritten (src/plan/plan_enqueue.c). */
-static inline bool only_posts(void) {
-    return get_global_offset(0) > 0;
-}
+/* Looks for a message before a work-group computes its numbers itself. */
+#define MOST_LOOKS 4096
 
 #endif

@@ -17,7 +17,7 @@ INLINED void take_segment(const struct call *call, const ulong index, const bool
     struct held held;
     real sums[2];
     load_held(call, place, &held);
-    sum_held(call, place, &held, lanes, sums);
+    sum_held(call, place, &held, true, lanes, sums);
     write_held(call, place, &held, sums);
 }
 

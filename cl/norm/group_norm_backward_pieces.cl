@@ -29,7 +29,7 @@ INLINED void post_piece(const struct call *call, const ulong index, const bool a
                         struct shared *shared, const struct outbox *outbox) {
     const struct place place = place_of(index, active);
     real sums[2];
-    sum_held(call, &place, held, &shared->lanes, sums);
+    sum_held(call, &place, held, !outbox->late, &shared->lanes, sums);
     if (active && get_local_id(0) == 0)
         post_pair(outbox, 0, sums[0], sums[1]);
 }

@@ -36,7 +36,7 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
     }
     const struct spread all = spread_over_lanes(own, (real)max(count, (ulong)1), lanes);
     if (unit->active && count > 0 && unit->lane == 0)
-        put_part(call->parts, part_of(unit->sample, unit->channel, unit->chunk), origin + all.mean, all.squares);
+        post_part(call->parts, part_of(unit->sample, unit->channel, unit->chunk), origin + all.mean, all.squares);
     (void)space;
 }
 

@@ -30,7 +30,7 @@ INLINED void take_tickets(const parts_call *call, const outputs_call *apply, loc
     if (call->work == 0)
         return;
     struct place place = {{.scratch = scratch}};
-    const struct order order = order_of(call->work, apply->ahead, apply->tickets);
+    const struct order order = order_of(call->work, apply->ahead);
     struct tickets tickets = first_ticket(apply->tickets, board);
     struct task task = {{0, 0}, 0, false, false};
     while (next_step(&order, &tickets, &task, call->work)) {
@@ -40,7 +40,7 @@ INLINED void take_tickets(const parts_call *call, const outputs_call *apply, loc
         look_for_parts(&tickets, &task, &own, arrived);
         take_step(call, apply, own.first, &task, &place);
     }
-    end_steps(apply->tickets);
+    last_barrier();
 }
 
 #define LOCAL_MEMORY                 \

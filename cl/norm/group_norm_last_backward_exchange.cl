@@ -52,7 +52,8 @@ INLINED void post_piece(const struct call *call, const ulong index, const bool a
     sum_channels(call, &place, shared->board);
     if (!active)
         return;
-    put_sums(call, &place, index % CHUNKS, shared->board);
+    if (!outbox->late)
+        put_sums(call, &place, index % CHUNKS, shared->board);
     if (place.lane < PAIRS)
         post_pair(outbox, place.lane, sum_of_group(shared->board, 2 * place.lane),
                   sum_of_group(shared->board, 2 * place.lane + 1));

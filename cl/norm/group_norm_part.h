@@ -57,6 +57,13 @@ static inline void put_part(global real *parts, const ulong index, const real fi
     ((volatile global uint2 *)parts)[index] = (uint2)(AS_MESSAGE(first), AS_MESSAGE(second));
 }
 
+/* Posts a part, in cleared words, if it is not there: several work-groups may compute it. */
+static inline void post_part(global real *parts, const ulong index, const real first, const real second) {
+    volatile global uint *const words = (volatile global uint *)parts + 2 * index;
+    post_word(words, AS_MESSAGE(first));
+    post_word(words + 1, AS_MESSAGE(second));
+}
+
 #else
 
 static inline part_t part_at(const global real *parts, const ulong index) {
@@ -66,6 +73,8 @@ static inline part_t part_at(const global real *parts, const ulong index) {
 static inline void put_part(global real *parts, const ulong index, const real first, const real second) {
     ((global part_t *)parts)[index] = (part_t)(first, second);
 }
+
+#define post_part put_part
 
 #endif
 

@@ -134,25 +134,25 @@ INLINED void sum_channel(const struct call *call, const struct place *place, con
 
 static inline void write_sums(const struct call *call, const struct place *place, const uint round, const real sums[2]) {
 #if HAS_SUMS
-    if (has_channel(place, round) && place->lane == 0) {
+    if (has_channel(place, round) && place->lane == 0)
         put_part(call->parts, part_of(place->sample, channel_of(place, round), place->chunk), sums[0], sums[1]);
-    }
     join_lanes();
 #else
     (void)call, (void)place, (void)round, (void)sums;
 #endif
 }
 
-/* Computes the sums of the piece's channels, each times its weight, and writes those of channels. Every work-item of the
- * work-group calls it. */
-INLINED void sum_held(const struct call *call, const struct place *place, struct held *held, struct lanes *lanes,
-                      real total[2]) {
+/* Computes the sums of the piece's channels, each times its weight. writes: also writes those of channels. Every work-item
+ * of the work-group calls it. */
+INLINED void sum_held(const struct call *call, const struct place *place, struct held *held, const bool writes,
+                      struct lanes *lanes, real total[2]) {
     total[0] = total[1] = 0;
 #pragma unroll
     for (uint round = 0; round < ROUNDS; round++) {
         real sums[2];
         sum_channel(call, place, round, held, lanes, sums);
-        write_sums(call, place, round, sums);
+        if (writes)
+            write_sums(call, place, round, sums);
         if (has_channel(place, round) && place->lane == 0) {
             const real weight = WEIGHT_OF(call, channel_of(place, round));
             total[0] += weight * sums[0];

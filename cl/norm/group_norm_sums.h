@@ -78,9 +78,8 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
         sums[1] = own.of_product * call->rstd[group];
     }
     sum_lanes(lanes, sums, 2);
-    if (unit->active && unit->lane == 0) {
-        put_part(call->parts, part_of(unit->sample, unit->channel, unit->chunk), sums[0], sums[1]);
-    }
+    if (unit->active && unit->lane == 0)
+        post_part(call->parts, part_of(unit->sample, unit->channel, unit->chunk), sums[0], sums[1]);
     (void)space;
 }
 

@@ -4,8 +4,8 @@
  * that the L2 cache has lost the inputs, which are read again.
  *
  * A work-group draws one ticket after the other. Outputs wait for parts with lower tickets alone, and work-groups that run
- * have drawn those. Nevertheless no work-group waits without bound: after some looks it takes the missing parts
- * itself, to the same bits. */
+ * have drawn those. Nevertheless no work-group waits without bound (waiting.h): after some looks it takes the missing
+ * parts itself, to the same bits. */
 #ifndef GROUP_NORM_TICKETS_H
 #define GROUP_NORM_TICKETS_H
 
@@ -28,7 +28,7 @@ struct tickets {
 #define BOARD_WORDS 4 /* of local memory */
 
 INLINED struct tickets first_ticket(volatile global uint *words, local uint *board) {
-    struct tickets tickets = {drawn_tickets(words), board, board + 2, 0, 0};
+    struct tickets tickets = {words, board, board + 2, 0, 0};
     if (get_local_id(0) == 0) {
         tickets.next = atomic_inc(tickets.number);
         tickets.missing[1] = 0; /* of the first step */
@@ -86,24 +86,18 @@ static inline uint piece_of(const uint ticket, const uint pieces, const uint ahe
 
 /* The order of a launch. */
 struct order {
-    uint pieces, ahead, tickets;
-    bool posts, writes;
+    uint pieces, ahead;
 };
 
-static inline struct order order_of(const ulong units, const ulong ahead, volatile const global uint *words) {
-    const uint pieces = (uint)((units + UNITS - 1) / UNITS);
-    const bool writes = !only_posts(), posts = !writes || !words[ALL_POSTED];
-    const struct order order = {pieces, (uint)ahead, posts && writes ? 2 * pieces : pieces, posts, writes};
+static inline struct order order_of(const ulong units, const ulong ahead) {
+    const struct order order = {(uint)((units + UNITS - 1) / UNITS), (uint)ahead};
     return order;
 }
 
-/* Outputs alone go from the last piece to the first, as the cache may still have those that were read last. */
 static inline struct task task_of(const struct order *order, const uint ticket, const ulong units) {
-    const bool both = order->posts && order->writes;
-    const bool writes = both ? writes_outputs(ticket, order->pieces, order->ahead) : order->writes;
-    const uint alone = order->writes ? order->pieces - 1 - ticket : ticket;
-    const uint piece = both ? piece_of(ticket, order->pieces, order->ahead) : alone;
-    struct task task = {range_of_piece(piece, units), piece, writes, writes && both};
+    const bool writes = writes_outputs(ticket, order->pieces, order->ahead);
+    const uint piece = piece_of(ticket, order->pieces, order->ahead);
+    struct task task = {range_of_piece(piece, units), piece, writes, writes};
     if (writes)
         task.takes.end = task.takes.first;
     return task;
@@ -118,9 +112,10 @@ static inline bool is_done(const struct task *task) {
 INLINED bool next_step(const struct order *order, struct tickets *tickets, struct task *task, const ulong units) {
     const bool done = is_done(task);
     const uint ticket = draw(tickets, done);
-    if (done && ticket < order->tickets)
+    const bool more = ticket < 2 * order->pieces;
+    if (done && more)
         *task = task_of(order, ticket, units);
-    return !done || ticket < order->tickets;
+    return !done || more;
 }
 
 /* Makes a task take all parts that its piece needs, if one is missing. arrived: whether this work-item misses none. Every
@@ -130,19 +125,13 @@ INLINED void look_for_parts(const struct tickets *tickets, struct task *task, co
     local uint *const missing = tickets->missing + tickets->count % 2;
     if (!arrived)
         *missing = 1;
+    fence_after_loads();                                 /* before outputs are written: see waiting.h */
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* after it, parts that one work-item saw are read by others */
     if (get_local_id(0) == 0)
         tickets->missing[(tickets->count + 1) % 2] = 0;
     if (*missing)
         task->takes = sources_of(piece);
     task->waits = false;
-}
-
-/* Called after the last step. */
-INLINED void end_steps(volatile global uint *words) {
-    if (only_posts() && get_local_id(0) == 0)
-        words[ALL_POSTED] = 1;
-    last_barrier();
 }
 
 #endif

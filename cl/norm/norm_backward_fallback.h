@@ -1,5 +1,4 @@
-/* The work of a work-group of a team that does not wait for the others: it finishes rows whose messages are missing, or
- * posts the sums of all rows before anything is written. */
+/* The work of a work-group of a team that does not wait for the others: it finishes rows whose messages are missing. */
 #ifndef NORM_BACKWARD_FALLBACK_H
 #define NORM_BACKWARD_FALLBACK_H
 
@@ -24,6 +23,17 @@ INLINED void sum_tile(const struct call *call, const struct row *row, const stru
     sums_over_lanes(lanes, &lane_sums, sums);
 }
 
+/* The sums of another tile whose message has arrived meanwhile: it may have been overwritten while it was summed
+ * (waiting.h). A work-item that does not see the message has the same sums. */
+INLINED void prefer_message(const struct team *team, const struct row *row, const uint tile, real *sums) {
+    device_fence();
+    const message_t message = message_in_memory(mailboxes_of(team, row) + tile);
+    if (!has_arrived(message, team->launch))
+        return;
+    sums[0] = numbers_of(message).x;
+    sums[1] = numbers_of(message).y;
+}
+
 /* Like take_rows, from row first to the share's end, but computes the sums of all tiles here. It still posts this tile's
  * sums, as others may wait for them. */
 INLINED void finish_share(const struct call *call, const struct share *share, ulong first, const struct columns *columns,
@@ -40,6 +50,8 @@ INLINED void finish_share(const struct call *call, const struct share *share, ul
             sum_tile(call, &row, &other, lanes, of_tile);
             if (tile == team->tile)
                 post(team, &row, of_tile);
+            else
+                prefer_message(team, &row, tile, of_tile);
             for (uint k = 0; k < POSTED; k++)
                 four[k] += of_four(tile, of_tile[k]);
         }
@@ -48,21 +60,12 @@ INLINED void finish_share(const struct call *call, const struct share *share, ul
             sums[k] = add_four(four[k]);
         struct inputs held[HELD_INPUTS];
         fetch_row(call, &row, columns, held, LOAD_PLAIN);
+        device_fence();
+        order_messages();
         put_row(call, &row, columns, scales, held, accumulator, sums);
     }
 }
 
 #endif
-
-/* Posts the sums of all rows of a share. */
-INLINED void post_rows(const struct call *call, const struct share *share, const struct columns *columns,
-                       const struct scale *scales, struct lanes *lanes, struct team *team) {
-    for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
-        const struct row row = row_in_share(call, share, first, share->group);
-        struct inputs held[HELD_INPUTS];
-        fetch_row(call, &row, columns, held, LOAD_PLAIN);
-        post_row(call, &row, columns, scales, held, lanes, team);
-    }
-}
 
 #endif

@@ -185,10 +185,6 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
                 : no_scale();
     struct accumulator accumulator;
     clear_accumulator(&accumulator, space);
-    if (EXCHANGES && only_posts()) {
-        post_rows(call, share, &columns, scales, &lanes, team);
-        return;
-    }
     const ulong done = take_rows(call, share, &columns, scales, &accumulator, &lanes, team);
 #if EXCHANGES
     finish_share(call, share, done, &columns, scales, &accumulator, &lanes, team);

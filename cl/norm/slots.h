@@ -4,6 +4,7 @@
 #ifndef SLOTS_H
 #define SLOTS_H
 
+#include "common/device_fence.h"
 #include "norm/norm_backward_share.h"
 
 /* This work-group's part of a slot. */
@@ -17,16 +18,6 @@ struct slot {
 };
 
 #if LOCKED
-
-/* Orders a work-item's accesses before and after it, for every work-item of the device. By the specification a barrier does
- * so only for a work-group. */
-static inline void device_fence(void) {
-#if ISA == ISA_PTX
-    __asm__ volatile("membar.gl;" ::: "memory");
-#else
-    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);
-#endif
-}
 
 /* The values of a lock. An empty slot was never entered, and its sums are undefined. */
 enum slot_state { SLOT_EMPTY, SLOT_ENTERED, SLOT_FILLED };

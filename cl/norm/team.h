@@ -1,12 +1,9 @@
 /* A team: the work-groups that each have a tile of the same segments, and go through the same rows at the same time. Each
  * one sums its tile and posts the sums to the others, so that x and dy are read once.
  *
- * No work-group waits without bound. After MOST_LOOKS looks for a message, a work-group computes the sums of that row and
- * of its later rows itself: in the same order, to the same bits. Therefore every launch ends, whatever else runs on the
- * device.
- *
- * The tiles of the others can be read again only until they are overwritten. Where an output overlaps an input, a launch
- * before this one has posted the sums of every row, and no message is missing. */
+ * No work-group waits without bound (waiting.h). After MOST_LOOKS looks for a message, a work-group computes the sums of
+ * that row and of its later rows itself: in the same order, to the same bits. Therefore every launch ends, whatever else
+ * runs on the device. */
 #ifndef TEAM_H
 #define TEAM_H
 
@@ -59,7 +56,7 @@ INLINED volatile global message_t *mailboxes_of(const struct team *team, const s
 
 /* Posts this tile's sums, which are the same in every work-item. */
 INLINED void post(const struct team *team, const struct row *row, const real *sums) {
-    const struct outbox outbox = {mailboxes_of(team, row), team->launch};
+    const struct outbox outbox = {mailboxes_of(team, row), team->launch, false};
     if (get_local_id(0) == 0)
         post_pair(&outbox, team->tile, sums[0], POSTED > 1 ? sums[1] : 0);
 }
@@ -98,6 +95,14 @@ INLINED void add_received(const local float4 *received, real *sums) {
     }
 }
 
+/* Orders the messages that a work-group has loaded before what it writes from now on (waiting.h). */
+INLINED void order_messages(void) {
+    fence_after_loads();
+#if GROUP_ITEMS > 1 /* a barrier here makes PoCL 6.0 loop forever, even with one work-item */
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+}
+
 /* Receives the sums of all tiles of a row, and adds them up. Returns the same value in every work-item: whether all
  * messages have arrived. */
 INLINED bool collect(struct team *team, const struct row *row, real *sums) {
@@ -115,9 +120,7 @@ INLINED bool collect(struct team *team, const struct row *row, real *sums) {
             ((local real *)received)[4 * QUADS + tile] = own.y;
         team->message = no_message(team->launch);
     }
-#if GROUP_ITEMS > 1 /* a barrier here makes PoCL 6.0 loop forever, even with one work-item */
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
+    order_messages();
     add_received(received, sums);
     return team->missing[turn] == 0;
 }

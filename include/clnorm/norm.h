@@ -171,7 +171,7 @@ typedef enum clnorm_reduction {
      * to run. The slots have at most 2 · max(slots, weight_rows) · cols sums of 4 bytes (8 with an x in F64), with cols
      * rounded up to a multiple of 4. As with CLNORM_REDUCTION_PARTIAL, the workspace also has up to 2 · groups · rows
      * statistics where these are not given, and a few sums for each segment that is split into tiles (row_split in
-     * config.h). Needs a device with clnorm_device_info.device_fences, or isa=ptx. */
+     * config.h). Needs a device with clnorm_device_info.device_fences, or one of NVIDIA. */
     CLNORM_REDUCTION_LOCKED
 } clnorm_reduction;
 

@@ -98,6 +98,12 @@ clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cl
     return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.reduce is subgroup: %s", defect) : CLNORM_SUCCESS;
 }
 
+clnorm_status cln_check_fences(const clnorm_device_info *device, const struct cln_config *c) {
+    if (cln_exchanges(c) && device->kind == CLNORM_DEVICE_GPU && !cln_fences_device(device))
+        return cln_config_refuse("row_split", c->row_split, "two_passes: the device has no memory fences at device scope");
+    return CLNORM_SUCCESS;
+}
+
 clnorm_status cln_check_items(const clnorm_device_info *device, const struct cln_config *c) {
     if ((uint64_t)c->lanes * c->segments > device->max_work_group_size)
         return cln_fail(CLNORM_INVALID_VALUE,
@@ -137,9 +143,9 @@ static clnorm_status check_exchange(const clnorm_device_info *device, const stru
     const uint64_t words = EXCHANGE_BOARD + TOTALS * (uint64_t)c->chunks;
     if (cln_scratch_bytes(work, c) + words * sizeof(cl_uint) > device->local_memory)
         return cln_config_refuse("chunks", c->chunks, "fewer: their totals need more than the local memory");
-    return c->row_split == CLN_ROW_SPLIT_EXCHANGE && device->kind == CLNORM_DEVICE_CPU
-               ? cln_config_refuse("row_split", c->row_split, "two_passes on CPUs, whose work-groups do not run at once")
-               : CLNORM_SUCCESS;
+    if (c->row_split == CLN_ROW_SPLIT_EXCHANGE && device->kind == CLNORM_DEVICE_CPU)
+        return cln_config_refuse("row_split", c->row_split, "two_passes on CPUs, whose work-groups do not run at once");
+    return cln_check_fences(device, c);
 }
 
 static clnorm_status check_chunks(const clnorm_device_info *device, const struct cln_workload *work,

@@ -8,7 +8,8 @@
 #include "device/driver_defects.h"
 
 bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t tiles) {
-    return device->kind == CLNORM_DEVICE_GPU && tiles <= CLN_MOST_TEAM && tiles <= device->compute_units;
+    return device->kind == CLNORM_DEVICE_GPU && cln_fences_device(device) && tiles <= CLN_MOST_TEAM &&
+           tiles <= device->compute_units;
 }
 
 /* Separate work-groups for columns add up those of one row of weights, each of which has a weight of its own. */
@@ -48,7 +49,7 @@ static clnorm_status check_accumulator(const clnorm_device_info *device, const s
                         "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ", tile %" PRIu32 ": needs %" PRIu64
                         " bytes of local memory, the device has %" PRIu64,
                         c->lanes, c->segments, c->tile, local, device->local_memory);
-    if (work->locked && c->isa != CLN_ISA_PTX && !device->device_fences)
+    if (work->locked && !cln_fences_device(device))
         return cln_fail(CLNORM_UNSUPPORTED,
                         "desc.reduction is CLNORM_REDUCTION_LOCKED: the device %s has no memory fences at device scope",
                         device->name);
@@ -72,7 +73,8 @@ static clnorm_status check_leads(const struct cln_workload *work, const struct c
     return CLNORM_SUCCESS;
 }
 
-static clnorm_status check_row_split(const struct cln_workload *work, const struct cln_config *c) {
+static clnorm_status check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
+                                     const struct cln_config *c) {
     if (!cln_exchanges(c))
         return CLNORM_SUCCESS;
     if (!cln_unrolls_columns(c) || c->segments > 1 || work->real_size > sizeof(cl_float))
@@ -82,7 +84,7 @@ static clnorm_status check_row_split(const struct cln_workload *work, const stru
         return cln_config_refuse("row_split", c->row_split, "two_passes with accumulator=columns");
     if (cln_tiles(work, c) > CLN_MOST_TEAM)
         return cln_config_refuse("row_split", c->row_split, "two_passes with more than 64 tiles");
-    return CLNORM_SUCCESS;
+    return cln_check_fences(device, c);
 }
 
 static clnorm_status check_weights(const clnorm_device_info *device, const struct cln_config *c) {
@@ -117,7 +119,7 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
     if (!status)
         status = check_weights(device, c);
     if (!status)
-        status = check_row_split(work, c);
+        status = check_row_split(device, work, c);
     if (!status)
         status = check_columns(work, c);
     return status ? status : check_accumulator(device, work, c);

@@ -24,6 +24,9 @@ static clnorm_status check_row_split(const clnorm_device_info *device, const str
                                  "measured");
     if (c->iterations > 1)
         return cln_config_refuse("iterations", c->iterations, "1 where work-groups exchange sums");
+    const clnorm_status status = cln_check_fences(device, c);
+    if (status)
+        return status;
     if (c->row_split == CLN_ROW_SPLIT_EXCHANGE && (work->channels_last || cln_group_holds_pieces(work, c)) &&
         device->kind == CLNORM_DEVICE_CPU)
         return cln_config_refuse("row_split", c->row_split,

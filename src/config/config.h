@@ -111,6 +111,11 @@ static inline bool cln_exchanges(const struct cln_config *c) {
     return c->row_split > CLN_ROW_SPLIT_TWO_PASSES;
 }
 
+/* Whether kernels can order accesses for the whole device: see cl/common/device_fence.h. */
+static inline bool cln_fences_device(const clnorm_device_info *device) {
+    return device->family == CLNORM_PLATFORM_NVIDIA || device->device_fences;
+}
+
 /* Whether an exchange of the sums of this many tiles can gain time: all work-groups of a team should run at once. */
 bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t tiles);
 

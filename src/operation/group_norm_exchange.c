@@ -35,7 +35,6 @@ static clnorm_status add_launch(clnorm_plan *plan, const struct cln_spec *spec, 
         .work = kernel->work,
         .groups = (size_t)groups,
         .items = (size_t)(spec->lanes * spec->segments),
-        .posters = (size_t)groups,
     };
     return cln_plan_add_stage(plan, &recipe);
 }

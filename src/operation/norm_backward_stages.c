@@ -76,7 +76,7 @@ struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *de
     spec.leads = layout->leads;
     spec.row_split = layout->exchanged ? c->row_split : CLN_ROW_SPLIT_TWO_PASSES;
     spec.fp8_isa = cln_fp8_isa(device, c);
-    if (layout->locked && c->isa == CLN_ISA_PORTABLE) /* for its memory fences */
+    if (layout->locked && c->isa == CLN_ISA_PORTABLE && device->device_fences)
         spec.opencl_c = device->opencl_c_version;
     cln_rope_spec(&rope, &spec);
     return spec;
@@ -173,7 +173,6 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         .groups = (size_t)(layout->columns + layout->work_groups),
         .items = (size_t)c->lanes * c->segments,
         .readers = (size_t)layout->columns,
-        .posters = layout->exchanged ? (size_t)layout->work_groups : 0,
     };
     return cln_plan_add_stage(plan, &recipe);
 }

@@ -124,7 +124,6 @@ static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struc
         .work = work,
         .groups = launch.groups,
         .items = launch.items,
-        .posters = cln_exchanges(c) ? launch.groups : 0,
     };
     return cln_plan_add_stage(plan, &recipe);
 }

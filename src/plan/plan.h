@@ -97,10 +97,8 @@ struct cln_stage {
     cl_uint launch;       /* index of the argument for the launch's number; 0: the kernel has none */
     cl_ulong work;        /* segments, rows or columns: the kernel's comment says which */
     size_t groups, items; /* work-groups, work-items in each */
-    /* In a call in place, these work-groups are launched before the others, because they read inputs that the others
-     * overwrite. readers: the first ones of groups. posters: extra ones after the last; they post sums for the others, and
-     * are launched in place only. */
-    size_t readers, posters;
+    size_t readers; /* the first ones of groups: in a call in place they are launched before the others, because they read
+                       inputs that the others overwrite */
     char name[48];
     char options[CLN_OPTIONS_CAPACITY];
 };

@@ -42,12 +42,11 @@ static clnorm_status launch_whole(const struct cln_stage *stage, cl_kernel kerne
     return launch_part(stage, kernel, 0, stage->groups, queue, num_wait, wait_list, event);
 }
 
-/* Launches readers and posters, then the work-groups that overwrite inputs: see struct cln_stage. */
+/* Launches the readers, then the work-groups that overwrite inputs: see struct cln_stage. */
 static clnorm_status launch_in_place(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue,
                                      cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
     cl_event read = NULL;
-    const size_t first = stage->posters ? stage->groups : 0, end = first + stage->readers + stage->posters;
-    clnorm_status status = launch_part(stage, kernel, first, end, queue, num_wait, wait_list, &read);
+    clnorm_status status = launch_part(stage, kernel, 0, stage->readers, queue, num_wait, wait_list, &read);
     if (status)
         return status;
     status = launch_part(stage, kernel, stage->readers, stage->groups, queue, 1, &read, event);
@@ -118,7 +117,7 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
         status = set_launch(stage, kernel, given->launch);
     if (status)
         return status;
-    const bool apart = (stage->readers || stage->posters) && cln_in_place(given->places);
+    const bool apart = stage->readers && cln_in_place(given->places);
     return (apart ? launch_in_place : launch_whole)(stage, kernel, queue, num_wait, wait_list, event);
 }
 

@@ -199,8 +199,7 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
         return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s is one too many: expected at most %d of a plan", recipe->kernel,
                         CLN_STAGES);
     size_t items; /* of 32 bits on some hosts */
-    if (recipe->groups > CLN_MOST_GROUPS || recipe->posters > CLN_MOST_GROUPS ||
-        __builtin_mul_overflow(recipe->groups + recipe->posters, recipe->items, &items))
+    if (recipe->groups > CLN_MOST_GROUPS || __builtin_mul_overflow(recipe->groups, recipe->items, &items))
         return cln_fail(
             CLNORM_UNSUPPORTED,
             "kernel %s takes %zu work-groups: expected at most %d; desc.rows, desc.cols or desc.weight_rows is too large",
@@ -213,7 +212,6 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     stage->groups = recipe->groups;
     stage->items = recipe->items;
     stage->readers = recipe->readers;
-    stage->posters = recipe->posters;
     (void)snprintf(stage->name, sizeof stage->name, "%s", recipe->kernel);
     cln_spec_options(recipe->spec, stage->options);
     struct assembly assembly = {.plan = plan, .recipe = recipe, .stage = stage};

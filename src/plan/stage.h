@@ -58,7 +58,7 @@ struct cln_stage_recipe {
     const struct cln_argument *arguments;
     cl_ulong work; /* the first parameter of every kernel */
     size_t groups, items;
-    size_t readers, posters; /* see struct cln_stage */
+    size_t readers; /* see struct cln_stage */
 };
 
 /* Fetches or builds the program, and adds a stage that runs after the earlier ones. Refuses by name a parameter without
