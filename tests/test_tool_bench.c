@@ -101,6 +101,9 @@ static void test_bench_layouts(void **state) {
     json_t *const packed = json_of(result.out);
     assert_int_equal(json_integer_value(json_object_get(packed, "packed")), 4);
     json_decref(packed);
+    run("%s", "bench softmax_backward --in-place --shapes 8x64 --dtypes f32 --runs 1 --seconds 0 --json -");
+    assert_done();
+    assert_non_null(strstr(result.out, "\"in_place\": true"));
     run("%s", "bench rms_norm --packed 3 --shapes 8x64 --runs 1 --seconds 0");
     assert_failed(EXIT_REQUEST, "--packed 3: expected a divisor of the 8 rows");
     run("%s", "bench quantize --packed 4 --shapes 8x64 --runs 1 --seconds 0");

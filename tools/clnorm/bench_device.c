@@ -185,6 +185,8 @@ static bool print_json(struct bench *bench, const struct measurement *m, const s
         json_object_set_new(line, "weight_rows", json_integer(m->shape.weight_rows));
         json_object_set_new(line, "weight_repeat", json_integer(m->shape.weight_repeat ? m->shape.weight_repeat : 1));
     }
+    if (bench->request->in_place)
+        json_object_set_new(line, "in_place", json_true());
     set_us(line, "us", result->us);
     set_us(line, "limit_us", result->copy.limit_us);
     json_object_set_new(line, "gb_s", json_real((double)(int64_t)(result->gb_s * 10 + 0.5) / 10));
@@ -264,8 +266,10 @@ static bool measure(struct bench *bench, const struct bench_operation *operation
     progress("%s %s %s", operation->name, bench_shape_text(&shape, text), clnorm_dtype_name(dtype));
     bool done = bench_job(&m.job, operation, shape, dtype, bench->request->config, fault);
     m.least_bytes = bench_bytes(operation, &m.job);
-    done = done && launch_prepare(&m.launch, &bench->stopwatch.session, &m.job, fault) &&
-           stopwatch_fill(&bench->stopwatch, &m.launch, &m.job, fault) &&
+    done = done && launch_prepare(&m.launch, &bench->stopwatch.session, &m.job, fault);
+    if (done && bench->request->in_place)
+        launch_in_place(&m.launch, &m.job);
+    done = done && stopwatch_fill(&bench->stopwatch, &m.launch, &m.job, fault) &&
            copies_make(&m.copies, &bench->stopwatch, m.least_bytes, fault) &&
            (!bench->request->unfused || !*operation->unfused ||
             chain_make(&m.chain, &bench->stopwatch, operation, shape, dtype, fault)) &&

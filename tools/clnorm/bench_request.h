@@ -18,6 +18,7 @@ struct bench_request {
     int warm_up;    /* runs before the timed ones */
     int enqueues;   /* of --host: how many to compare the memory in use over; 0: none */
     int unfused;    /* measure fused operations as separate calls too */
+    int in_place;   /* outputs lie over inputs: see launch_in_place() */
     int median;     /* take the median of the runs on CPUs too, not the least time */
     const struct bench_operation *operations[BENCH_MOST];
     struct bench_shape shapes[BENCH_MOST];

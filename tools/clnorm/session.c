@@ -127,6 +127,20 @@ void launch_take(struct launch *launch, const struct job *job, int role, cl_mem 
     argument_of(launch, &job->operation->roles[role])->mem = mem;
 }
 
+void launch_in_place(struct launch *launch, const struct job *job) {
+    static const struct {
+        const char *output, *input;
+    } pairs[] = {{"y", "x"}, {"dx", "dy"}, {"dz", "z"}, {"residual_out", "residual"}, {"dresidual", "dresidual_out"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const int to = operation_role(job->operation, pairs[i].output),
+                  from = operation_role(job->operation, pairs[i].input);
+        if (to < 0 || from < 0 || !launch->mem[to] || !launch->mem[from])
+            continue;
+        if (job->operation->roles[to].output && job->tensor[to].element == job->tensor[from].element)
+            launch_take(launch, job, to, launch->mem[from]);
+    }
+}
+
 void launch_free(struct launch *launch) {
     drop_plan(launch);
     for (int i = 0; i < ROLES; i++)

@@ -40,6 +40,9 @@ bool launch_replan(struct launch *launch, const struct session *session, const s
 /* Replaces a role's buffer by another one of the same size, which it retains. */
 void launch_take(struct launch *launch, const struct job *job, int role, cl_mem mem);
 
+/* Lets outputs lie over inputs of the same dtype: y over x, dx over dy and so on. */
+void launch_in_place(struct launch *launch, const struct job *job);
+
 /* Also frees a launch that is 0. */
 void launch_free(struct launch *launch);
 
