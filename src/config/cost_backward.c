@@ -172,7 +172,7 @@ double cln_backward_cost(const struct cln_choice *choice, const struct cln_confi
     const struct count n = count(choice, c);
     const double late = c->groups_per_cu / n.resident; /* above 1: some work-groups wait until others end */
     const double waves = late > 1 ? 1 + 0.4 * (late - 1) : 1;
-    const double launches = c->tile < n.work->group_size ? 2 : 1;
+    const double launches = in_two_passes(&n) ? 2 : 1;
     return waves * cln_both_limits(memory_ns(&n), groups_ns(&n) + first_pass_ns(&n), 1.9) + slots_ns(&n) +
            launches * n.facts->launch_ns;
 }
