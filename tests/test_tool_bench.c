@@ -101,15 +101,30 @@ static void test_bench_layouts(void **state) {
     json_t *const packed = json_of(result.out);
     assert_int_equal(json_integer_value(json_object_get(packed, "packed")), 4);
     json_decref(packed);
-    run("%s", "bench softmax_backward --in-place --shapes 8x64 --dtypes f32 --runs 1 --seconds 0 --json -");
-    assert_done();
-    assert_non_null(strstr(result.out, "\"in_place\": true"));
     run("%s", "bench rms_norm --packed 3 --shapes 8x64 --runs 1 --seconds 0");
     assert_failed(EXIT_REQUEST, "--packed 3: expected a divisor of the 8 rows");
     run("%s", "bench quantize --packed 4 --shapes 8x64 --runs 1 --seconds 0");
     assert_failed(EXIT_REQUEST, "--packed: tensors of quantize have no outer dimensions");
     run("%s", "bench dropout_rms_norm --packed 4 --unfused");
     assert_failed(EXIT_REQUEST, "--packed: expected no --unfused");
+}
+
+/* An output of another type than the input has a place of its own, and so does the dx of L2 norm beside a dweight. */
+static void test_bench_in_place(void **state) {
+    (void)state;
+    static const struct {
+        const char *operation;
+        bool in_place;
+    } cases[] = {{"softmax", true},    {"softmax_backward", true},  {"rms_norm_rope_backward", true},
+                 {"group_norm", true}, {"l2_norm_backward", false}, {"add_rms_norm_backward", true},
+                 {"quantize", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run("bench %s --in-place --shapes 8x64 --dtypes f32 --runs 1 --seconds 0 --warm-up 0 --json -", cases[i].operation);
+        assert_done();
+        assert_int_equal(strstr(result.out, "\"in_place\": true") != NULL, cases[i].in_place);
+    }
+    run("%s", "bench softmax --in-place --unfused --shapes 8x64");
+    assert_failed(EXIT_REQUEST, "--in-place: expected no --unfused");
 }
 
 static void test_bench_refuses(void **state) {
@@ -392,6 +407,7 @@ int main(void) {
         cmocka_unit_test(test_bench),
         cmocka_unit_test(test_bench_unfused),
         cmocka_unit_test(test_bench_layouts),
+        cmocka_unit_test(test_bench_in_place),
         cmocka_unit_test(test_bench_refuses),
         cmocka_unit_test(test_bench_refuses_before_it_writes),
         cmocka_unit_test(test_bench_skips_widths),

@@ -56,6 +56,7 @@ static bool check_pairs(const struct bench_request *request, bool host, struct f
         {"seconds", "host", request->seconds != no_seconds, host},
         {"unfused", "host", request->unfused, host},
         {"in-place", "host", request->in_place, host},
+        {"in-place", "unfused", request->in_place, request->unfused},
         {"unfused", "sweep with --svg, which draws one line for each operation", request->unfused, sweep && request->svg},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
@@ -124,7 +125,7 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
         {"warm-up", '\0', POPT_ARG_INT, &request.warm_up, 0, "Runs of each before the timed ones (3)", "N"},
         {"median", '\0', POPT_ARG_NONE, &request.median, 0, "Print medians on CPUs too, not the least times", NULL},
         {"unfused", '\0', POPT_ARG_NONE, &request.unfused, 0, "Measure fused operations as separate calls too", NULL},
-        {"in-place", '\0', POPT_ARG_NONE, &request.in_place, 0, "Write y over x, dx over dy and so on", NULL},
+        {"in-place", '\0', POPT_ARG_NONE, &request.in_place, 0, "Write y over x, dx over x or dy and so on", NULL},
         {"host", '\0', POPT_ARG_NONE, &host, 0, "Measure the host: enqueue, and plan creation", NULL},
         {"enqueues", '\0', POPT_ARG_INT, &request.enqueues, 0, "--host: print the memory in use after N more enqueues",
          "N"},

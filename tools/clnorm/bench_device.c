@@ -185,7 +185,7 @@ static bool print_json(struct bench *bench, const struct measurement *m, const s
         json_object_set_new(line, "weight_rows", json_integer(m->shape.weight_rows));
         json_object_set_new(line, "weight_repeat", json_integer(m->shape.weight_repeat ? m->shape.weight_repeat : 1));
     }
-    if (bench->request->in_place)
+    if (m->launch.in_place)
         json_object_set_new(line, "in_place", json_true());
     set_us(line, "us", result->us);
     set_us(line, "limit_us", result->copy.limit_us);

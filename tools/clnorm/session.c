@@ -127,17 +127,26 @@ void launch_take(struct launch *launch, const struct job *job, int role, cl_mem 
     argument_of(launch, &job->operation->roles[role])->mem = mem;
 }
 
+/* The dx of L2 norm with a dweight lies over no input. */
+static bool may_lie_over(const struct job *job, const char *output) {
+    return strcmp(output, "dx") != 0 || job->operation->kind != OPERATION_ROWS || !job_tensor(job, "dweight");
+}
+
 void launch_in_place(struct launch *launch, const struct job *job) {
     static const struct {
         const char *output, *input;
-    } pairs[] = {{"y", "x"}, {"dx", "dy"}, {"dz", "z"}, {"residual_out", "residual"}, {"dresidual", "dresidual_out"}};
+    } pairs[] = {{"y", "x"}, {"dx", "x"}, {"dx", "dy"}, {"residual_out", "residual"}, {"dresidual", "dresidual_out"},
+                 {"dz", "z"}};
+    bool taken[ROLES] = {false};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        const int to = operation_role(job->operation, pairs[i].output),
-                  from = operation_role(job->operation, pairs[i].input);
-        if (to < 0 || from < 0 || !launch->mem[to] || !launch->mem[from])
+        const struct tensor *const to = job_tensor(job, pairs[i].output), *const from = job_tensor(job, pairs[i].input);
+        const int output = operation_role(job->operation, pairs[i].output);
+        if (!to || !from || taken[output] || !job->operation->roles[output].output || to->element != from->element ||
+            !may_lie_over(job, pairs[i].output))
             continue;
-        if (job->operation->roles[to].output && job->tensor[to].element == job->tensor[from].element)
-            launch_take(launch, job, to, launch->mem[from]);
+        launch_take(launch, job, output, launch->mem[operation_role(job->operation, pairs[i].input)]);
+        taken[output] = true;
+        launch->in_place++;
     }
 }
 
@@ -224,7 +233,8 @@ bool launch_run(const struct launch *launch, const struct session *session, doub
     cl_event done = NULL;
     cl_int code = CL_SUCCESS;
     const double start = clock_us();
-    if (launch->kernels != 1) /* the plan's event is that of its last kernel; a marker before it marks the start */
+    const bool in_parts = launch->in_place && launch->args.dweight.mem; /* its kernel may be launched in two parts */
+    if (launch->kernels != 1 || in_parts) /* the plan's event is that of its last launch; a marker before marks the start */
         code = clEnqueueMarkerWithWaitList(session->queue, 0, NULL, &before);
     if (code)
         return fault_opencl(fault, code, "clEnqueueMarkerWithWaitList", session->device.name);

@@ -26,6 +26,7 @@ struct launch {
     clnorm_plan *plan;
     clnorm_args args;
     cl_uint kernels;            /* kernels that one enqueue launches */
+    int in_place;               /* outputs that lie over inputs */
     double plan_us, warm_up_us; /* times of the plan's creation and of its warm-up */
 };
 
@@ -40,7 +41,8 @@ bool launch_replan(struct launch *launch, const struct session *session, const s
 /* Replaces a role's buffer by another one of the same size, which it retains. */
 void launch_take(struct launch *launch, const struct job *job, int role, cl_mem mem);
 
-/* Lets outputs lie over inputs of the same dtype: y over x, dx over dy and so on. */
+/* Lets outputs lie over inputs of the same dtype: y over x, dx over x or dy, and so on, but no dx that may not. Each run
+ * then takes the results of the one before. */
 void launch_in_place(struct launch *launch, const struct job *job);
 
 /* Also frees a launch that is 0. */
