@@ -94,8 +94,8 @@ static bool waits(const struct fixture *fixture, const struct group_case *c, con
     return taken;
 }
 
-/* The way without a wait is compared with the one that waits, if the device has it: as it is, with y over x, whose pieces
- * are posted from registers, at another address, and with one sample. */
+/* The way without a wait is compared with itself with y over x, and with the one that waits, if the device has it: as it
+ * is, with y over x, at another address, and with one sample. */
 static bool bits_are_those_of_any_way(const struct fixture *fixture, size_t i) {
     char config[2][128];
     const struct group_more *const more = &cases[i].more;
@@ -103,7 +103,8 @@ static bool bits_are_those_of_any_way(const struct fixture *fixture, size_t i) {
     struct group_case other = group_case_with_row_split(&cases[i].c, "exchange", config[1], sizeof config[1]);
     if (!is_taken(fixture, &alone, more))
         return false;
-    if (!waits(fixture, &other, more))
+    const bool both = waits(fixture, &other, more);
+    if (!both)
         other = alone;
     struct group_run expected = group_run_make_more(&alone, more);
     if (!group_forward_execute(fixture, &expected, false) || !group_forward_is_right(&expected))
@@ -114,6 +115,8 @@ static bool bits_are_those_of_any_way(const struct fixture *fixture, size_t i) {
     compare(fixture, &expected, &other, more, false);
     if (alone.x == alone.out && !more->y)
         compare(fixture, &expected, &other, more, true);
+    if (alone.x == alone.out && !more->y && both)
+        compare(fixture, &expected, &alone, more, true);
     compare(fixture, &expected, &shifted, more, false);
     compare(fixture, &expected, &one, more, false);
     group_run_free(&expected);

@@ -122,6 +122,8 @@ static bool bits_are_those_of_any_way(const struct fixture *fixture, size_t i) {
     compare(fixture, &expected, &other, given, false);
     if (!has_residual)
         compare(fixture, &expected, &other, given, true);
+    if (!has_residual && waits)
+        compare(fixture, &expected, &alone, given, true);
     compare(fixture, &expected, &shifted, given, false);
     compare(fixture, &expected, &one, given, false);
     group_run_free(&expected);

@@ -128,8 +128,6 @@ static struct norm_backward_case case_of(const struct fixture *fixture, const un
     desc->reduction = level[REDUCTION] ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
     desc->slots = slots[level[SLOTS]];
     set_knobs(fixture, level, desc);
-    if (desc->reduction == CLNORM_REDUCTION_LOCKED && !fixture->device.device_fences)
-        KNOB(desc->config, isa) = CLN_ISA_PTX; /* which has fences of its own */
     return backward_case;
 }
 
@@ -151,7 +149,6 @@ static const struct way {
     {"desc.config.reduce", offsetof(struct cln_config, reduce), CLN_REDUCE_TREE},
     {"desc.config.segments", offsetof(struct cln_config, segments), 1},
     {"desc.config.lanes", offsetof(struct cln_config, segments), 0},
-    {"memory fences", offsetof(struct cln_config, isa), CLN_ISA_PTX},
     {"local memory", offsetof(struct cln_config, tile), TILE_COLS},
     {"desc.config.weights", offsetof(struct cln_config, weights), CLN_WEIGHTS_LATE},
     {"desc.config.lanes", offsetof(struct cln_config, lanes), 0},

@@ -10,10 +10,13 @@
 
 #include <cmocka.h>
 
+#include "base/context.h"
 #include "config/config.h"
 #include "knob.h"
 #include "made_up_devices.h"
 #include "operation/operations.h"
+#include "plan/launch_number.h"
+#include "refusal.h"
 #include "rows_case.h"
 
 struct exchange_case {
@@ -66,17 +69,18 @@ static enum cln_row_split compared(const struct fixture *fixture, size_t i, enum
 static void compare(const struct fixture *fixture, size_t i, enum rows_operation operation) {
     const struct rows_case alone = case_of(i, operation, CLN_ROW_SPLIT_NO_WAIT);
     struct rows_case exchange = case_of(i, operation, compared(fixture, i, operation));
-    struct rows_case in_place = exchange, shifted = exchange;
+    struct rows_case in_place = exchange, shifted = exchange, hasty = alone;
     const size_t size = (size_t)(alone.rows * alone.cols) * clnorm_dtype_size(alone.dtype[ROWS_FIRST]);
     char *const expected = malloc(size), *const bytes = malloc(size);
     assert_true(expected && bytes);
     assert_true(rows_case_output(fixture, &alone, expected));
-    in_place.in_place = true;
-    in_place.place = operation == ROWS_SOFTMAX_BACKWARD && i % 2 ? ROWS_DY : ROWS_FIRST;
+    in_place.in_place = hasty.in_place = true;
+    in_place.place = hasty.place = operation == ROWS_SOFTMAX_BACKWARD && i % 2 ? ROWS_DY : ROWS_FIRST;
     for (int tensor = 0; tensor < ROWS_TENSORS; tensor++)
         shifted.shift[tensor] = 1;
-    const struct rows_case *const others[] = {&exchange, &in_place, &shifted};
-    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+    const struct rows_case *const others[] = {&exchange, &in_place, &shifted, &hasty};
+    const size_t count = exchange.config.row_split == CLN_ROW_SPLIT_NO_WAIT ? 3 : 4; /* hasty is in_place then */
+    for (size_t k = 0; k < count; k++) {
         assert_true(rows_case_output(fixture, others[k], bytes));
         assert_memory_equal(bytes, expected, size);
     }
@@ -157,6 +161,69 @@ static void only_messages_of_the_launch_count(void **state) {
         clReleaseMemObject(args.workspace.mem);
         clnorm_plan_destroy(plan);
     }
+}
+
+/* A work-group that posts the totals of others, as one is missing, lets those be that have arrived: here a wrong one, which
+ * a right result would not show. Not on GPUs, where its own work-group posts the right one over it in time. */
+static void totals_that_have_arrived_count(void **state) {
+    enum { ROWS = 3, COLS = 512, COUNT = ROWS * COLS, HEADER = 2, MISSING = 2, WRONG = 3 };
+    static float x[COUNT], expected[COUNT], output[COUNT];
+    const struct fixture *const fixture = *state;
+    if (fixture->device.kind != CLNORM_DEVICE_CPU)
+        skip();
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)(i % 7) / 8;
+    const struct rows_case c = case_of(0, ROWS_SOFTMAX, CLN_ROW_SPLIT_NO_WAIT);
+    clnorm_plan *plan = NULL;
+    assert_int_equal(rows_case_plan(fixture->context, &c, &plan), CLNORM_SUCCESS);
+    const size_t workspace = (size_t)clnorm_plan_workspace_size(plan);
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x = buffer_of(fixture, sizeof x);
+    args.y = buffer_of(fixture, sizeof x);
+    args.workspace = buffer_of(fixture, workspace);
+    cl_uint4 *const messages = malloc(workspace);
+    assert_non_null(messages);
+    const uint64_t number = cln_launch_numbers_from(1000);
+    cln_launch_numbers_from(number);
+    launch(fixture, plan, &args, x, sizeof x, 0, expected);
+    assert_int_equal(
+        clEnqueueReadBuffer(fixture->queue, args.workspace.mem, CL_TRUE, 0, workspace, messages, 0, NULL, NULL),
+        CL_SUCCESS);
+    memset(&messages[HEADER + MISSING], 0, sizeof *messages); /* of the first row, as is the next */
+    for (int word = 2; word < 4; word++)
+        messages[HEADER + WRONG].s[word] ^= 0x01000000U; /* a total, and its seal */
+    assert_int_equal(
+        clEnqueueWriteBuffer(fixture->queue, args.workspace.mem, CL_TRUE, 0, workspace, messages, 0, NULL, NULL),
+        CL_SUCCESS);
+    cln_launch_numbers_from(number);
+    launch(fixture, plan, &args, x, sizeof x, -1, output);
+    assert_memory_not_equal(output, expected, COLS * sizeof *x);
+    assert_memory_equal(output + COLS, expected + COLS, (COUNT - COLS) * sizeof *x);
+    free(messages);
+    clReleaseMemObject(args.x.mem);
+    clReleaseMemObject(args.y.mem);
+    clReleaseMemObject(args.workspace.mem);
+    clnorm_plan_destroy(plan);
+}
+
+/* The library is told that a device is a GPU without memory fences. */
+static void gpus_without_fences_are_refused(void **state) {
+    const struct fixture *const fixture = *state;
+    clnorm_device_info *const device = &fixture->context->device;
+    const clnorm_device_info kept = *device;
+    device->kind = CLNORM_DEVICE_GPU;
+    device->family = CLNORM_PLATFORM_OTHER;
+    device->device_fences = false;
+    struct rows_case c = case_of(0, ROWS_SOFTMAX, CLN_ROW_SPLIT_EXCHANGE);
+    c.config.isa = CLN_ISA_PORTABLE;
+    c.config.reduce = CLN_REDUCE_TREE;
+    clnorm_plan *plan = NULL;
+    const clnorm_status status = rows_case_plan(fixture->context, &c, &plan);
+    *device = kept;
+    assert_int_equal(status, CLNORM_INVALID_VALUE);
+    assert_detail("config.row_split");
+    assert_detail("fences");
+    assert_null(plan);
 }
 
 /* Masked entries and rows, infinities and NaNs. */
@@ -258,6 +325,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_those_of_any_way),
         cmocka_unit_test(only_messages_of_the_launch_count),
+        cmocka_unit_test(totals_that_have_arrived_count),
+        cmocka_unit_test(gpus_without_fences_are_refused),
         cmocka_unit_test(special_inputs),
         cmocka_unit_test(impossible_configs_are_refused),
         cmocka_unit_test(totals_fit_local_memory),

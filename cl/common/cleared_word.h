@@ -8,8 +8,8 @@
 #define AS_MESSAGE(sum) (as_uint(sum) ^ MESSAGE_BITS)
 #define AS_SUM(message) as_float((message) ^ MESSAGE_BITS)
 
-/* Posts a number where none is yet. It depends on loads that are then complete: inputs that were overwritten before are
- * those of a number that was there (waiting.h). */
+/* Posts a number where none is yet. The number depends on its inputs, which have been loaded when the atomic operation
+ * runs. If one of them had been overwritten, the word is no longer 0, and stays (waiting.h). */
 static inline void post_word(volatile global uint *at, const uint message) {
     (void)atomic_cmpxchg(at, 0u, message);
 }

@@ -125,7 +125,9 @@ INLINED void post_missing(const struct call *call, const struct exchange *exchan
         const struct outbox outbox = {messages_of(exchange, index), exchange->launch, true};
         load_piece(call, index, true, held);
         post_piece(call, index, true, held, shared, &outbox);
+        fence_after_loads();
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* the messages are read below */
+        fence_after_loads();
         for (uint k = (uint)get_local_id(0); k < MESSAGES; k += LANES)
             put_numbers(exchange->received, (uint)(index % PIECES) * MESSAGES + k, messages_of(exchange, index)[k]);
         barrier(CLK_LOCAL_MEM_FENCE);

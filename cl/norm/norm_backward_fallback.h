@@ -34,8 +34,8 @@ INLINED void prefer_message(const struct team *team, const struct row *row, cons
     sums[1] = numbers_of(message).y;
 }
 
-/* Like take_rows, from row first to the share's end, but computes the sums of all tiles here. It still posts this tile's
- * sums, as others may wait for them. */
+/* Like take_rows, from row first to the share's end, but computes here the sums of all tiles whose messages are missing. It
+ * still posts this tile's sums, as others may wait for them. */
 INLINED void finish_share(const struct call *call, const struct share *share, ulong first, const struct columns *columns,
                           const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
                           const struct team *team) {

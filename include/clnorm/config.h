@@ -51,7 +51,8 @@ typedef struct clnorm_config {
  *   reduce=             how the lanes of a segment add up their sums: tree (local memory), shuffle (NVIDIA), subgroup
  *   stores=             cached, streaming (past the caches)
  *   weights=            when weight and bias are read: late, early (with x), kept (late, with a hint that caches keep them)
- *   isa=                portable (OpenCL C 1.2), ptx (NVIDIA from compute capability 8.0)
+ *   isa=                portable (OpenCL C 1.2, but for sub-groups and memory fences), ptx (NVIDIA from compute
+ *                       capability 8.0)
  *   chunks=N            pieces of a segment, one per work-group; in group norm with channels last, pieces of a sample's
  *                       positions, of which neighbouring ones stay together where there are few channels; with
  *                       row_split=exchange, pieces of the positions of one or a few groups, held in registers. With
@@ -61,8 +62,8 @@ typedef struct clnorm_config {
  *   row_split=          how work-groups that share a row of the norms' backward or of softmax, or a group of group norm,
  *                       get its sums: two_passes (a kernel before takes them), exchange (they exchange the sums of their
  *                       parts; softmax then has keep=registers; softmax and group norm then have chunks of 2 or more,
- *                       and where registers hold these, it is not on a CPU),
- *                       no_wait (exchange that never waits, for tests)
+ *                       and where registers hold these, it is not on a CPU), no_wait (exchange that never waits, for
+ *                       tests). The last two need NVIDIA or clnorm_device_info.device_fences on a GPU
  *
  * In the backward of layer and RMS norm alone:
  *   tile=N              columns of a segment per work-group

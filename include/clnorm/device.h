@@ -55,7 +55,8 @@ typedef struct clnorm_device_info {
     bool fp16;          /* cl_khr_fp16: arithmetic; f16 tensors work without it */
     bool fp64;          /* f64 tensors need it */
     bool subgroups;     /* cl_khr_subgroups or the OpenCL 3.0 feature */
-    bool device_fences; /* OpenCL C's memory fences at device scope; without them CLNORM_REDUCTION_LOCKED needs NVIDIA's */
+    bool device_fences; /* OpenCL C's memory fences at device scope. CLNORM_REDUCTION_LOCKED and row_split=exchange need
+                           them, or a device of NVIDIA */
 } clnorm_device_info;
 
 /* All zero except size: what clnorm_device_describe and clnorm_device_select fill in. */

@@ -21,7 +21,8 @@ clnorm_status cln_check_isa(const clnorm_device_info *device, const struct cln_c
 clnorm_status cln_check_vec(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c);
 clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cln_config *c);
 
-/* Rules of work-groups that exchange sums: a GPU without memory fences could read inputs that others have overwritten. */
+/* Rules of work-groups that exchange sums: a GPU without memory fences could read inputs that others have overwritten.
+ * Simulators, which are devices of other kinds, run one work-item at a time. */
 clnorm_status cln_check_fences(const clnorm_device_info *device, const struct cln_config *c);
 
 /* The rule for vectors with a rotation, forward and backward: a vector is rotated as a whole or not at all. */

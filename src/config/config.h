@@ -116,6 +116,11 @@ static inline bool cln_fences_device(const clnorm_device_info *device) {
     return device->family == CLNORM_PLATFORM_NVIDIA || device->device_fences;
 }
 
+/* Whether a program with fences is built for a later OpenCL C than 1.2, whose fences it needs. */
+static inline bool cln_needs_fences(const clnorm_device_info *device, const struct cln_config *c) {
+    return c->isa == CLN_ISA_PORTABLE && device->family != CLNORM_PLATFORM_NVIDIA && device->device_fences;
+}
+
 /* Whether an exchange of the sums of this many tiles can gain time: all work-groups of a team should run at once. */
 bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t tiles);
 

@@ -55,7 +55,7 @@ enum cln_weights {
 };
 
 enum cln_isa {
-    CLN_ISA_PORTABLE = 1, /* OpenCL C 1.2 alone */
+    CLN_ISA_PORTABLE = 1, /* OpenCL C 1.2, but for sub-groups and memory fences */
     CLN_ISA_PTX           /* inline PTX, NVIDIA compute capability 8.0 and up */
 };
 

@@ -18,8 +18,9 @@ void cln_launch_spec(const clnorm_device_info *device, const struct cln_config *
     spec->chunks = cln_larger(config->chunks, 1);
     spec->prefetch = config->prefetch;
     spec->element_aligned = cln_config_element_aligned(device, config);
-    const bool fences = cln_exchanges(config) && config->isa == CLN_ISA_PORTABLE && device->device_fences;
-    spec->opencl_c = config->reduce == CLN_REDUCE_SUBGROUP || fences ? device->opencl_c_version : 120;
+    const bool newest =
+        config->reduce == CLN_REDUCE_SUBGROUP || (cln_exchanges(config) && cln_needs_fences(device, config));
+    spec->opencl_c = newest ? device->opencl_c_version : 120;
 }
 
 uint64_t cln_launch_iterations(uint64_t wish, uint64_t blocks, uint64_t most_groups) {
