@@ -125,8 +125,10 @@ INLINED void look_for_parts(const struct tickets *tickets, struct task *task, co
     local uint *const missing = tickets->missing + tickets->count % 2;
     if (!arrived)
         *missing = 1;
-    fence_after_loads();                                 /* before outputs are written: see waiting.h */
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* after it, parts that one work-item saw are read by others */
+    fence_after_loads(); /* before outputs are written: see waiting.h */
+
+    /* After it, parts that one work-item saw are read by others. */
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (get_local_id(0) == 0)
         tickets->missing[(tickets->count + 1) % 2] = 0;
     if (*missing)
