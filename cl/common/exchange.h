@@ -134,14 +134,14 @@ INLINED void post_missing(const struct call *call, const struct exchange *exchan
     }
 }
 
-static inline bool is_written(const struct call *call, const struct piece *piece) {
+static inline bool is_there(const struct call *call, const struct piece *piece) {
     return piece->index < call->work;
 }
 
-/* The index of a piece that is written, or else of the first one: no barrier is in a branch, since PoCL builds every path
- * after it, so that its row's messages are received, and nothing is written. */
-static inline ulong written_index(const struct call *call, const struct piece *piece) {
-    return is_written(call, piece) ? piece->index : 0;
+/* The index of a piece, or of the first one if it is not there: no barrier is in a branch, since PoCL builds every path
+ * after it, so that messages of the first one's row are received, and nothing is written. */
+static inline ulong index_of(const struct call *call, const struct piece *piece) {
+    return is_there(call, piece) ? piece->index : 0;
 }
 
 static inline const volatile global message_t *messages_of_row(const struct exchange *exchange, const ulong index) {
@@ -152,8 +152,8 @@ static inline const volatile global message_t *messages_of_row(const struct exch
  * the first work-item. */
 INLINED uint finish(const struct call *call, const struct exchange *exchange, struct shared *shared,
                     const struct looked *early, struct piece *piece) {
-    const bool writes = is_written(call, piece);
-    const ulong index = written_index(call, piece);
+    const bool writes = is_there(call, piece);
+    const ulong index = index_of(call, piece);
     const bool is_first = index - index % PIECES < get_num_groups(0);
     const uint looks = !writes ? 0 : is_first ? FIRST_LOOKS : LOOKS;
     if (!receive(exchange, messages_of_row(exchange, index), early, looks) && writes)
@@ -174,20 +174,18 @@ INLINED void load_drawn(const struct call *call, const struct exchange *exchange
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     piece->index = *exchange->ticket;
-    const bool active = piece->index < call->work;
-    load_piece(call, active ? piece->index : 0, active, &piece->held);
+    load_piece(call, index_of(call, piece), is_there(call, piece), &piece->held);
 }
 
 /* Posts the numbers of a piece, finishes the one before, and loads the next in its place. It looks at messages before
  * it computes the numbers, to hide the time of that load. */
 INLINED void take_step(const struct call *call, const struct exchange *exchange, struct shared *shared, struct piece *piece,
                        struct piece *before) {
-    const bool active = piece->index < call->work;
-    const ulong index = active ? piece->index : 0;
+    const ulong index = index_of(call, piece);
     const struct outbox outbox = {messages_of(exchange, index), exchange->launch, false};
     struct looked early;
-    look(exchange, messages_of_row(exchange, written_index(call, before)), 0, &early);
-    post_piece(call, index, active, &piece->held, shared, &outbox);
+    look(exchange, messages_of_row(exchange, index_of(call, before)), 0, &early);
+    post_piece(call, index, is_there(call, piece), &piece->held, shared, &outbox);
     const uint ticket = finish(call, exchange, shared, &early, before);
     load_drawn(call, exchange, ticket, before);
 }

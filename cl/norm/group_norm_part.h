@@ -74,7 +74,9 @@ static inline void put_part(global real *parts, const ulong index, const real fi
     ((global part_t *)parts)[index] = (part_t)(first, second);
 }
 
-#define post_part put_part
+static inline void post_part(global real *parts, const ulong index, const real first, const real second) {
+    put_part(parts, index, first, second);
+}
 
 #endif
 

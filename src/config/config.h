@@ -116,8 +116,8 @@ static inline bool cln_fences_device(const clnorm_device_info *device) {
     return device->family == CLNORM_PLATFORM_NVIDIA || device->device_fences;
 }
 
-/* Whether a program with fences is built for a later OpenCL C than 1.2, whose fences it needs. */
-static inline bool cln_needs_fences(const clnorm_device_info *device, const struct cln_config *c) {
+/* Whether these fences are those of an OpenCL C after 1.2, for which a program with them is then built. */
+static inline bool cln_fences_by_language(const clnorm_device_info *device, const struct cln_config *c) {
     return c->isa == CLN_ISA_PORTABLE && device->family != CLNORM_PLATFORM_NVIDIA && device->device_fences;
 }
 

@@ -19,7 +19,7 @@ void cln_launch_spec(const clnorm_device_info *device, const struct cln_config *
     spec->prefetch = config->prefetch;
     spec->element_aligned = cln_config_element_aligned(device, config);
     const bool newest =
-        config->reduce == CLN_REDUCE_SUBGROUP || (cln_exchanges(config) && cln_needs_fences(device, config));
+        config->reduce == CLN_REDUCE_SUBGROUP || (cln_exchanges(config) && cln_fences_by_language(device, config));
     spec->opencl_c = newest ? device->opencl_c_version : 120;
 }
 

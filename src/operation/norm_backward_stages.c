@@ -76,7 +76,7 @@ struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *de
     spec.leads = layout->leads;
     spec.row_split = layout->exchanged ? c->row_split : CLN_ROW_SPLIT_TWO_PASSES;
     spec.fp8_isa = cln_fp8_isa(device, c);
-    if (layout->locked && cln_needs_fences(device, c))
+    if (layout->locked && cln_fences_by_language(device, c))
         spec.opencl_c = device->opencl_c_version;
     cln_rope_spec(&rope, &spec);
     return spec;

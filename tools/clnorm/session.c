@@ -146,7 +146,7 @@ void launch_in_place(struct launch *launch, const struct job *job) {
             continue;
         launch_take(launch, job, output, launch->mem[operation_role(job->operation, pairs[i].input)]);
         taken[output] = true;
-        launch->in_place++;
+        launch->in_place = true;
     }
 }
 

@@ -26,7 +26,7 @@ struct launch {
     clnorm_plan *plan;
     clnorm_args args;
     cl_uint kernels;            /* kernels that one enqueue launches */
-    int in_place;               /* outputs that lie over inputs */
+    bool in_place;              /* an output lies over an input */
     double plan_us, warm_up_us; /* times of the plan's creation and of its warm-up */
 };
 
