@@ -4,8 +4,8 @@
 #
 #   test_oclgrind.sh PROGRAM [races] [OPTION-OF-OCLGRIND…]
 #
-# races: data races are not reported. Oclgrind takes the messages that work-groups exchange for races, and what cl/common/waiting.h
-# lets them read.
+# races: data races are not reported. Oclgrind takes the messages that work-groups exchange for races, and what
+# cl/common/waiting.h lets them read.
 #
 # -O1: Oclgrind 21.10 lacks an instruction that its compiler emits with -O2 (freeze). Without optimisation tests take twice as
 # long, but with -O1 --uninitialized crashes.

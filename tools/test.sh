@@ -54,7 +54,11 @@ run_tests() {
 run_python() {
     say "Testing: the Python package ($1)"
     total=$((total + 1))
-    if OCL_ICD_VENDORS=$PWD/build-dev/tests/driver/icd tests/python.sh build-dev/python "$1"; then
+    if (
+        driver=$PWD/build-dev/tests/driver/icd # none where the tests run on whatever is installed
+        [ ! -d "$driver" ] || export OCL_ICD_VENDORS="$driver"
+        tests/python.sh build-dev/python "$1"
+    ); then
         passed=$((passed + 1))
     else
         echo "The Python package failed its tests" >&2
