@@ -187,6 +187,22 @@ static void test_bench_refuses_before_it_writes(void **state) {
         system("! grep -q lines old.json && [ $(wc -l <old.json) -eq 1 ] && head -c 4 old.svg | grep -q '<svg'"), 0);
 }
 
+/* A file without a name is none, and one that another run writes is left alone. A sweep's widths ascend, each once. */
+static void test_bench_of_odd_requests(void **state) {
+    (void)state;
+    run("%s", "bench gelu --shapes 8x64 --json ''");
+    assert_failed(EXIT_REQUEST, "--json '': expected the name of a file");
+    run("%s", "bench gelu --shapes 8x64 --svg ''");
+    assert_failed(EXIT_REQUEST, "'': expected the name of a file");
+    run_in("exec 9>>busy; flock -n 9; exec", "%s", "bench gelu --shapes 8x64 --json busy");
+    assert_failed(EXIT_REQUEST, "busy: another clnorm writes it");
+    run("%s", "bench gelu --sweep 128,64,64 --bytes 0");
+    assert_failed(EXIT_REQUEST, "--bytes 0: expected at most 1 number from 1 to 4294967295, such as 64 or 64M");
+    run("%s", "bench gelu --sweep 128,64,64 --bytes 4K --dtypes f32 --runs 1 --seconds 0 --json widths");
+    assert_done();
+    assert_int_equal(system("[ \"$(grep -o '\"cols\": [0-9]*' widths | tr -d '\\n')\" = '\"cols\": 64\"cols\": 128' ]"), 0);
+}
+
 /* Of a list of all operations or widths, those that an operation does not take are skipped; those that were named with it
  * are refused. */
 static void test_bench_skips_widths(void **state) {
@@ -199,7 +215,7 @@ static void test_bench_skips_widths(void **state) {
     assert_says("norm_backward_apply_rms"); /* the last one */
     run("%s", "bench rms_norm_rope gelu --sweep 257,64,33 --bytes 4K --dtypes f32 --runs 1 --seconds 0");
     assert_int_equal(result.code, EXIT_DONE);
-    assert_string_equal(result.err, "clnorm: rms_norm_rope needs an even number of columns; skipped at 257, 33\n");
+    assert_string_equal(result.err, "clnorm: rms_norm_rope needs an even number of columns; skipped at 33, 257\n");
     assert_int_equal(count_of(result.out, "\nrms_norm_rope "), 1);
     assert_int_equal(count_of(result.out, "\ngelu "), 3);
     run("%s", "bench gelu rms_norm_rope --shapes 4x64,4x3 --json none.json");
@@ -411,6 +427,7 @@ int main(void) {
         cmocka_unit_test(test_bench_refuses),
         cmocka_unit_test(test_bench_refuses_before_it_writes),
         cmocka_unit_test(test_bench_skips_widths),
+        cmocka_unit_test(test_bench_of_odd_requests),
         cmocka_unit_test(test_bench_host),
         cmocka_unit_test(test_profile),
         cmocka_unit_test(test_profile_leaves_no_folder),

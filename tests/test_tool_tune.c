@@ -90,7 +90,7 @@ static void test_tune_grid_refuses_other_files(void **state) {
     assert_string_equal(before, after);
     run_grid("--widths 64 --out moved --force");
     assert_done();
-    assert_says("moved: 1 points measured, 0 skipped");
+    assert_says("moved: 1 point measured, 0 skipped");
     assert_int_equal(system("! grep -q vector=3 moved && ! grep -q ' 96' moved && grep -q '^gelu f32 64' moved"), 0);
 
     assert_int_equal(system("printf nonsense >words"), 0);
@@ -100,7 +100,51 @@ static void test_tune_grid_refuses_other_files(void **state) {
 
     assert_int_equal(system("mkfifo fifo"), 0);
     run_grid("--widths 64 --out fifo");
-    assert_failed(EXIT_REQUEST, "fifo: expected a file whose rows can be read again");
+    assert_failed(EXIT_REQUEST, "fifo: expected a regular file, whose rows can be read again");
+    run_grid("--widths 64 --out /dev/null");
+    assert_failed(EXIT_REQUEST, "/dev/null: expected a regular file");
+}
+
+/* --force replaces a file by the first new row only. */
+static void test_tune_grid_keeps_rows_until_there_are_new_ones(void **state) {
+    (void)state;
+    assert_int_equal(system("printf 'nonsense\\n' >old"), 0);
+    run("%s", "tune quantize --grid --widths 64 --bytes 16K --dtypes f64 --out old --force");
+    assert_failed(EXIT_REQUEST, "F64");
+    assert_int_equal(system("[ \"$(cat old)\" = nonsense ]"), 0);
+    run("%s", "tune quantize --grid --widths 64 --bytes 16K --dtypes f64 --out none");
+    assert_failed(EXIT_REQUEST, "F64");
+    assert_int_equal(system("[ ! -e none ]"), 0);
+}
+
+static void test_tune_grid_refuses_damaged_rows(void **state) {
+    (void)state;
+    run_grid("--widths 64,96 --out good");
+    assert_done();
+    static const struct {
+        const char *damage, *expected;
+    } damages[] = {
+        {"sed 's/vec=/vec=banana/' good >bad", "bad: line 4: vec=banana"},
+        {"sed 's/: vec/ vec/' good >bad", "bad: line 4: expected OPERATION DTYPE COLUMNS: KNOB=VALUE"},
+        {"tr v '\\000' <good >bad", "bad: expected a file of text, without NUL"},
+    };
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        assert_int_equal(system(damages[i].damage), 0);
+        assert_int_equal(system("cp bad copy"), 0);
+        run_grid("--widths 64,96,128 --out bad");
+        assert_failed(EXIT_REQUEST, damages[i].expected);
+        assert_int_equal(system("cmp -s bad copy"), 0);
+    }
+}
+
+/* Of two runs one writes a file. */
+static void test_tune_grid_writes_alone(void **state) {
+    (void)state;
+    run_grid("--widths 64 --out alone");
+    assert_done();
+    run_in("exec 9>>alone; flock -n 9; exec", "%s",
+           "tune gelu --grid --bytes 16K --dtypes f32 --widths 64,128 --out alone");
+    assert_failed(EXIT_REQUEST, "alone: another clnorm writes it");
 }
 
 /* A row without its end, which a grid that was killed may leave, is dropped, and its point measured again. */
@@ -190,6 +234,9 @@ int main(void) {
         cmocka_unit_test(test_tune_compares_what_it_times),
         cmocka_unit_test(test_tune_grid),
         cmocka_unit_test(test_tune_grid_refuses_other_files),
+        cmocka_unit_test(test_tune_grid_keeps_rows_until_there_are_new_ones),
+        cmocka_unit_test(test_tune_grid_refuses_damaged_rows),
+        cmocka_unit_test(test_tune_grid_writes_alone),
         cmocka_unit_test(test_tune_grid_drops_a_cut_row),
         cmocka_unit_test(test_tune_skips_widths),
         cmocka_unit_test(test_tune_refuses_options_of_the_other_mode),

@@ -92,8 +92,7 @@ static bool time_each(const struct bench *bench, struct measurement *m, struct f
 typedef bool (*timed_fn)(const struct bench *bench, struct measurement *m, struct fault *fault);
 
 /* Repeats until there are --runs runs that took --seconds. Stops earlier after BENCH_MOST_SECONDS, and after MOST_RUNS
- * unless
- * --runs is larger. */
+ * unless --runs is larger. */
 static bool repeat(const struct bench *bench, struct measurement *m, timed_fn timed, struct fault *fault) {
     m->warm = false;
     for (int i = 0; i < bench->request->warm_up; i++)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,14 +23,23 @@ bool bench_output_open(struct bench_output *output, const char *path, struct fau
         output->begun = true;
         return true;
     }
+    if (!*path)
+        return fault_set(fault, EXIT_REQUEST, "--json '': expected the name of a file");
     const int descriptor = open_kept(path, &output->made);
     output->stream = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-    return output->stream || fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
+    if (!output->stream)
+        return fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
+    struct stat facts;
+    const bool shared =
+        fstat(descriptor, &facts) || !S_ISREG(facts.st_mode); /* a device or a pipe, of any number of runs */
+    return shared || !flock(descriptor, LOCK_EX | LOCK_NB) ||
+           fault_set(fault, EXIT_REQUEST, "%s: another clnorm writes it", path);
 }
 
 static bool fail(const struct bench_output *output, struct fault *fault) {
-    return !strcmp(output->path, "-") ? fault_set(fault, EXIT_FAILED, "standard output cannot be written")
-                                      : fault_set(fault, EXIT_FAILED, "%s: cannot be written", output->path);
+    return !strcmp(output->path, "-")
+               ? fault_set(fault, EXIT_FAILED, "standard output cannot be written")
+               : fault_set(fault, EXIT_FAILED, "%s: cannot be written: %s", output->path, strerror(errno));
 }
 
 /* Empties the file, the first time. Other kinds than regular files have no length. */

@@ -65,6 +65,10 @@ static void catch_signals(void) {
 /* The target of a path; the caller frees it. status: of the regular file there; st_mode is 0 where there is none. */
 static char *follow(const char *path, struct stat *status, struct fault *fault) {
     *status = (struct stat){0};
+    if (!*path) {
+        fault_set(fault, EXIT_REQUEST, "'': expected the name of a file");
+        return NULL;
+    }
     char *const target = realpath(path, NULL);
     if (!target && errno == ENOENT) {
         if (!lstat(path, status)) {

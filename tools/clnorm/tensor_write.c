@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "output_file.h"
 
 bool tensor_write_check(const char *path, const struct element *element, struct fault *fault) {
@@ -13,8 +14,8 @@ bool tensor_write_check(const char *path, const struct element *element, struct 
     if (format == FORMAT_UNKNOWN)
         return fault_set(fault, EXIT_REQUEST, "%s: expected a file name that ends in .safetensors or .npy", path);
     if (format == FORMAT_NPY && !element->npy)
-        return fault_set(fault, EXIT_REQUEST, "%s: npy has no %s; write .safetensors or choose another --dtype", path,
-                         element->name);
+        return fault_set(fault, EXIT_REQUEST, "%s: npy has no %s; write .safetensors%s", path, element->name,
+                         cln_dtype_fp8(element->dtype) ? "" : " or choose another --dtype");
     return output_file_check(path, fault);
 }
 

@@ -1,6 +1,5 @@
 #include "tune_grid.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -14,11 +13,12 @@
 #endif
 
 #include "config_text.h"
+#include "grid_file.h"
 #include "report.h"
 #include "trial.h"
 #include "widths.h"
 
-enum { MOST_SIZES = 4, MOST_CANDIDATES = 32, USUAL_CANDIDATES = 12, MOST_JOBS = 64, KEY = 96, LINE = 512 };
+enum { MOST_SIZES = 4, MOST_CANDIDATES = 32, USUAL_CANDIDATES = 12, MOST_JOBS = 64 };
 
 static const double trial_us = 10e3, final_us = 40e3; /* durations of a first and of a second measurement */
 static const double close_enough = 1.04;              /* times the best time: such candidates are measured again */
@@ -36,9 +36,8 @@ struct grid {
     struct point *points;
     size_t count, measured, skipped;
     size_t candidates;
-    FILE *file;
-    char *rows; /* the rows of the file, each after a newline; of a new row only its key */
-    double start;
+    struct grid_file file;
+    double spent_us; /* on measured points */
 };
 
 /* ---------------------------------------------------------------------------------------------------------- the points */
@@ -61,141 +60,6 @@ static bool make_points(struct grid *grid, const struct bench_request *request, 
                         bench_shape_of_bytes(request->operations[o], grid->sizes[b], width, request->dtypes[d])};
                 }
     return true;
-}
-
-/* ------------------------------------------------------------------------------------------------------------ the file */
-
-/* The line of a database file whose terms match the device. */
-static const char *match_line(const clnorm_device_info *device, char text[LINE]) {
-    const char *const platform = device->family == CLNORM_PLATFORM_NVIDIA ? "nvidia"
-                                 : device->family == CLNORM_PLATFORM_POCL ? "pocl"
-                                 : device->family == CLNORM_PLATFORM_MESA ? "mesa"
-                                                                          : "other";
-    const bool nvidia = device->compute_capability != 0;
-    (void)snprintf(text, LINE, "match platform=%s %s=%u", platform, nvidia ? "capability" : "vector",
-                   nvidia ? device->compute_capability : device->native_vector_float);
-    return text;
-}
-
-static void write_head(FILE *file, const clnorm_device_info *device) {
-    char match[LINE];
-    (void)fprintf(file, "# %s, driver %s, measured by clnorm tune --grid\nclnorm database 1\n%s\n", device->name,
-                  device->driver, match_line(device, match));
-}
-
-/* Reads the rows of the file, and opens it for appending. */
-static bool read_rows(struct grid *grid, const char *path, struct fault *fault) {
-    grid->file = fopen(path, "a+e");
-    if (!grid->file)
-        return fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
-    (void)fseek(grid->file, 0, SEEK_END);
-    const long size = ftell(grid->file);
-    if (size < 0)
-        return fault_set(fault, EXIT_REQUEST, "%s: expected a file whose rows can be read again: %s", path,
-                         strerror(errno));
-    grid->rows = calloc((size_t)size + 2, 1);
-    if (!grid->rows)
-        return fault_set(fault, EXIT_FAILED, "%s: out of memory", path);
-    rewind(grid->file);
-    grid->rows[0] = '\n';
-    if (fread(grid->rows + 1, 1, (size_t)size, grid->file) != (size_t)size)
-        return fault_set(fault, EXIT_FAILED, "%s: cannot be read", path);
-    (void)fseek(grid->file, 0, SEEK_END); /* C wants it between reading and writing */
-    return true;
-}
-
-/* Whether the rows of the file are of this device. */
-static bool check_head(const struct grid *grid, const char *path, const clnorm_device_info *device, struct fault *fault) {
-    static const char version[] = "\nclnorm database 1\n";
-    char own[LINE];
-    const char *const head = strstr(grid->rows, version);
-    const char *const match = head ? head + sizeof version - 1 : "";
-    const size_t length = strcspn(match, "\n");
-    if (strncmp(match, "match ", 6) != 0 || !match[length])
-        return fault_set(fault, EXIT_REQUEST, "%s: expected a file of clnorm tune --grid; --force replaces it", path);
-    match_line(device, own);
-    return (length == strlen(own) && !strncmp(match, own, length)) ||
-           fault_set(fault, EXIT_REQUEST, "%s: '%.*s'; expected '%s', of this device; --force replaces the file", path,
-                     (int)length, match, own);
-}
-
-/* Drops the contents after the first `size` bytes. */
-static bool cut_file(struct grid *grid, size_t size, const char *path, struct fault *fault) {
-    grid->rows[1 + size] = '\0';
-    return !ftruncate(fileno(grid->file), (off_t)size) ||
-           fault_set(fault, EXIT_FAILED, "%s: cannot be written: %s", path, strerror(errno));
-}
-
-/* force: a file of another device is replaced. A grid that was killed may have left a row without its end; the point is
- * measured again. */
-static bool open_file(struct grid *grid, const char *path, const clnorm_device_info *device, bool force,
-                      struct fault *fault) {
-    if (!read_rows(grid, path, fault) || !grid->rows) /* the second is for the analyser */
-        return false;
-    if (grid->rows[1] && !check_head(grid, path, device, fault)) {
-        if (!force || !cut_file(grid, 0, path, fault))
-            return false;
-        *fault = (struct fault){0};
-    }
-    if (!grid->rows[1])
-        write_head(grid->file, device);
-    const char *const end = strrchr(grid->rows, '\n');
-    return !end[1] || cut_file(grid, (size_t)(end - grid->rows), path, fault);
-}
-
-static bool remember_row(struct grid *grid, const char *key, struct fault *fault) {
-    const size_t length = strlen(grid->rows);
-    char *const grown = realloc(grid->rows, length + strlen(key) + 3);
-    if (!grown)
-        return fault_set(fault, EXIT_FAILED, "out of memory for the grid's rows");
-    (void)sprintf(grown + length, "\n%s:", key);
-    grid->rows = grown;
-    return true;
-}
-
-static bool has_row(const struct grid *grid, const char *key) {
-    char start[KEY + 3];
-    (void)snprintf(start, sizeof start, "\n%s:", key);
-    return strstr(grid->rows, start) != NULL;
-}
-
-/* Whether a knob follows from the others, or from the number of rows, so that a row of the database leaves it out. */
-static bool is_derived(const clnorm_config *config, const char *knob, uint64_t cols) {
-    static const char *const always[] = {"isa", "reduce", "stores", "iterations", "chunks", NULL};
-    for (int i = 0; always[i]; i++)
-        if (!strcmp(knob, always[i]))
-            return true;
-    const bool backward = config_number(config, "groups_per_cu") != 0;
-    const uint64_t tile = config_number(config, "tile"); /* group norm has none */
-    if (!strcmp(knob, "tile") || !strcmp(knob, "row_split"))
-        return !tile || tile == cols;
-    if (!strcmp(knob, "unroll"))
-        return backward || config_has(config, "keep", "registers");
-    return !strcmp(knob, "run_length") && /* a long run is all rows of a work-group */
-           (config_number(config, knob) > 64 || config_has(config, "accumulator", "columns") ||
-            config_has(config, "accumulator", "memory"));
-}
-
-static bool write_row(struct grid *grid, const char *key, const clnorm_config *config, uint64_t cols, double us,
-                      struct fault *fault) {
-    char text[CONFIG_TEXT];
-    char row[LINE];
-    char *rest;
-    int length = snprintf(row, sizeof row, "%s: ", key);
-    const char *comma = "";
-    clnorm_config_text(config, text, sizeof text);
-    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-        char knob[32];
-        (void)snprintf(knob, sizeof knob, "%.*s", (int)strcspn(word, "="), word);
-        if (is_derived(config, knob, cols))
-            continue;
-        length += snprintf(row + length, sizeof row - (size_t)length, "%s%s", comma, word);
-        comma = ",";
-    }
-    char time[US_TEXT];
-    if (fprintf(grid->file, "%s # %s us\n", row, us_text(us, time)) < 0 || fflush(grid->file))
-        return fault_set(fault, EXIT_FAILED, "the grid's file cannot be written: %s", strerror(errno));
-    return remember_row(grid, key, fault);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- one point */
@@ -254,10 +118,27 @@ static size_t candidates_of(const struct grid *grid, const clnorm_plan *plan, st
 
 static void show_progress(const struct grid *grid, size_t i) {
     char left[LEFT_TEXT];
-    const double each = grid->measured ? (clock_us() - grid->start) * 1e-6 / (double)grid->measured : 2;
+    const double each = grid->measured ? grid->spent_us * 1e-6 / (double)grid->measured : 2;
     progress("%zu of %zu, %s: %s %" PRIu64 "x%" PRIu64 " %s", i + 1, grid->count,
              left_text(each * (double)(grid->count - i), left), grid->points[i].operation->name, grid->points[i].shape.rows,
              grid->points[i].shape.cols, clnorm_dtype_name(grid->points[i].dtype));
+}
+
+/* Whether a plan of the point has a key, of which the file has no row. That takes no tensors. */
+static bool needs_row(const struct grid *grid, const struct session *session, const struct point *point, char key[GRID_KEY],
+                      struct fault *fault) {
+    struct job job = {0};
+    clnorm_plan *plan = NULL;
+    key[0] = '\0';
+    if (bench_job(&job, point->operation, point->shape, point->dtype, NULL, fault)) {
+        const clnorm_status status = job.operation->plan(session->context, &job, &plan);
+        if (status)
+            fault_library(fault, status, point->operation->name);
+    }
+    clnorm_plan_tuning_key(plan, key, GRID_KEY);
+    clnorm_plan_destroy(plan);
+    job_free(&job);
+    return *key && !grid_file_has(&grid->file, key);
 }
 
 static bool measure_point(struct grid *grid, const struct stopwatch *stopwatch, size_t i, struct fault *fault) {
@@ -265,21 +146,21 @@ static bool measure_point(struct grid *grid, const struct stopwatch *stopwatch, 
     struct trial trial = {
         .stopwatch = stopwatch, .operation = point->operation, .shape = point->shape, .dtype = point->dtype};
     struct timed timed[MOST_CANDIDATES + 1];
-    char key[KEY] = "";
+    char key[GRID_KEY];
     bool found = false;
     show_progress(grid, i);
-    bool done = trial_start(&trial, fault);
-    if (done)
-        clnorm_plan_tuning_key(trial.launch.plan, key, sizeof key);
-    if (done && *key && !has_row(grid, key)) {
-        const size_t count = candidates_of(grid, trial.launch.plan, timed);
-        done = time_candidates(&trial, timed, count, fault) && settle(&trial, timed, count, &found, fault) &&
-               (!found || write_row(grid, key, &timed[0].config, point->shape.cols, timed[0].us, fault));
-        grid->measured++;
-    } else {
+    if (!needs_row(grid, &stopwatch->session, point, key, fault)) {
         grid->skipped++;
+        return !fault->code;
     }
+    const double start = clock_us();
+    bool done = trial_start(&trial, fault);
+    const size_t count = done ? candidates_of(grid, trial.launch.plan, timed) : 0;
+    done = done && time_candidates(&trial, timed, count, fault) && settle(&trial, timed, count, &found, fault) &&
+           (!found || grid_file_add(&grid->file, key, &timed[0].config, point->shape.cols, timed[0].us, fault));
     trial_free(&trial);
+    grid->measured++;
+    grid->spent_us += clock_us() - start;
     return done;
 }
 
@@ -354,11 +235,13 @@ static void stop_compilers(const pid_t *processes, size_t count) {
 /* Adds the usual operations and dtypes, and the widths, to the request. */
 static bool read_options(struct grid *grid, struct bench_request *request, const struct grid_request *options,
                          const char *path, struct fault *fault) {
-    if (!path)
+    if (!path || !*path)
         return fault_set(fault, EXIT_REQUEST, "--grid: expected --out FILE too");
-    if (options->candidates < 0 || options->candidates > MOST_CANDIDATES || options->jobs < 1 || options->jobs > MOST_JOBS)
-        return fault_set(fault, EXIT_REQUEST, "--candidates %d, --jobs %d: expected 0 to %d, and 1 to %d",
-                         options->candidates, options->jobs, MOST_CANDIDATES, MOST_JOBS);
+    if (options->candidates < 0 || options->candidates > MOST_CANDIDATES)
+        return fault_set(fault, EXIT_REQUEST, "--candidates %d: expected 0 to %d; 0: the usual %d", options->candidates,
+                         MOST_CANDIDATES, USUAL_CANDIDATES);
+    if (options->jobs < 1 || options->jobs > MOST_JOBS)
+        return fault_set(fault, EXIT_REQUEST, "--jobs %d: expected 1 to %d", options->jobs, MOST_JOBS);
     grid->candidates = options->candidates ? (size_t)options->candidates : USUAL_CANDIDATES;
     bench_complete(request, false); /* the dtypes of GPUs, on any device */
     return widths_read(options->widths ? options->widths : "grid", "widths", &request->sweep, fault) &&
@@ -368,15 +251,15 @@ static bool read_options(struct grid *grid, struct bench_request *request, const
 
 static bool measure_all(struct grid *grid, const char *device, const char *path, bool force, struct fault *fault) {
     struct stopwatch stopwatch;
-    bool done =
-        stopwatch_open(&stopwatch, device, NULL, fault) && open_file(grid, path, &stopwatch.session.device, force, fault);
-    grid->start = clock_us();
+    bool done = stopwatch_open(&stopwatch, device, NULL, fault) &&
+                grid_file_open(&grid->file, path, &stopwatch.session.device, force, fault);
     for (size_t i = 0; done && i < grid->count; i++)
         done = measure_point(grid, &stopwatch, i, fault);
     progress_end();
+    done = grid_file_close(&grid->file, done, fault) && done;
     if (done)
-        printf("%s: %zu points measured, %zu skipped that had a row or have no knobs\n", path, grid->measured,
-               grid->skipped);
+        printf("%s: %zu point%s measured, %zu skipped that had a row or have no knobs\n", path, grid->measured,
+               plural(grid->measured), grid->skipped);
     stopwatch_close(&stopwatch);
     return done;
 }
@@ -392,9 +275,6 @@ bool tune_grid(const struct bench_request *request, const struct grid_request *o
     if (done)
         bench_note_skipped(&whole);
     stop_compilers(processes, jobs);
-    if (grid.file && fclose(grid.file) && done)
-        done = fault_set(fault, EXIT_FAILED, "%s: cannot be written: %s", path, strerror(errno));
     free(grid.points);
-    free(grid.rows);
     return done;
 }

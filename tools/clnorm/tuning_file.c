@@ -60,6 +60,8 @@ enum { LINE_CAPACITY = 1024, HEAD = 3 };
 
 static bool make_path(struct tuning_file *file, const char *path, const clnorm_device_info *device, struct fault *fault) {
     const size_t length = path ? strlen(path) : clnorm_tuning_path(device, NULL, 0);
+    if (path && !length)
+        return fault_set(fault, EXIT_REQUEST, "--out '': expected the name of a file");
     if (!length)
         return fault_set(fault, EXIT_REQUEST,
                          "--out: expected a file, since the environment gives no path of a tuning file");

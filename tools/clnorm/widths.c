@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report.h"
+
 static const uint64_t usual_widths[] = {
     64,    80,    96,    128,   192,   256,   257,   384,   512,   640,   768,   896,   1000,  1001,
     1024,  1152,  1280,  1536,  1600,  1792,  2001,  2048,  2304,  2560,  2880,  3072,  3584,  3840,
@@ -28,15 +30,31 @@ bool numbers_read(const char *text, const char *option, uint64_t *numbers, size_
         const unsigned shift = *end == 'M' ? 20 : *end == 'K' ? 10 : 0;
         end += shift != 0;
         if (!digits || !number || number > UINT32_MAX || (*end && *end != ',') || (*end && !end[1]) || *count == most)
-            return fault_set(fault, EXIT_REQUEST, "--%s %s: expected at most %zu numbers above 0, such as 64,128 or 64M",
-                             option, text, most);
+            return fault_set(fault, EXIT_REQUEST,
+                             "--%s %s: expected at most %zu number%s from 1 to 4294967295, such as 64%s or 64M", option,
+                             text, most, plural(most), most > 1 ? ",128" : "");
         numbers[(*count)++] = number << shift;
         at = *end ? end + 1 : end;
     }
     return *count > 0 || fault_set(fault, EXIT_REQUEST, "--%s: expected numbers", option);
 }
 
+static int narrower_first(const void *a, const void *b) {
+    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
 bool widths_read(const char *text, const char *option, struct widths *widths, struct fault *fault) {
     *widths = widths_usual();
-    return !strcmp(text, "grid") || numbers_read(text, option, widths->width, MOST_WIDTHS, &widths->count, fault);
+    if (!strcmp(text, "grid"))
+        return true;
+    if (!numbers_read(text, option, widths->width, MOST_WIDTHS, &widths->count, fault))
+        return false;
+    qsort(widths->width, widths->count, sizeof *widths->width, narrower_first);
+    size_t count = 0;
+    for (size_t i = 0; i < widths->count; i++)
+        if (i == 0 || widths->width[i] != widths->width[i - 1])
+            widths->width[count++] = widths->width[i];
+    widths->count = count;
+    return true;
 }
