@@ -29,6 +29,9 @@ static void text_is_read_back(void **state) {
     assert_string_equal(part, "vec=16,");
     assert_int_equal(clnorm_config_text(&every, NULL, 0), length);
 
+    assert_int_equal(clnorm_config_text(NULL, part, sizeof part), 0);
+    assert_string_equal(part, "");
+
     const clnorm_config automatic = {{0}};
     assert_int_equal(clnorm_config_text(&automatic, text, sizeof text), 0);
     assert_string_equal(text, "");
@@ -51,6 +54,9 @@ static void other_text_is_refused(void **state) {
         {"vec=4,,lanes=1", "''"},
         {"vec=", "vec="},
         {"vec=-1", "vec=-1"},
+        {"vec=3", "vec=3: expected a power of two from 1 to 16"},
+        {"lanes=2048", "lanes=2048: expected a power of two from 1 to 1024"},
+        {"pipeline=4", "pipeline=4: expected 1 to 3"},
         {"vec=4x", "vec=4x"},
         {"vec=4294967296", "vec=4294967296"},
         {"vec=00000000000000000000000000000004", "2^32"},

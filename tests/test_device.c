@@ -137,6 +137,8 @@ static void a_context_knows_its_device_and_folder(void **state) {
     assert_string_equal(clnorm_context_cache_dir(context), "/nowhere/at all");
     clnorm_context_destroy(context);
     clnorm_context_destroy(NULL);
+    assert_null(clnorm_context_device(NULL));
+    assert_string_equal(clnorm_context_cache_dir(NULL), "");
 }
 
 static void a_context_refuses_what_does_not_fit(void **state) {

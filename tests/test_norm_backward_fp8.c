@@ -108,7 +108,7 @@ static void bad_descriptors_are_refused(void **state) {
         {F32, NONE, F32, 16, CLNORM_GATE_NONE, CLNORM_INVALID_VALUE, "desc.x.scaling is 3: expected 0"},
         {E4M3, CLNORM_F16, F32, 16, CLNORM_GATE_NONE, CLNORM_UNSUPPORTED, "desc.x.scale_dtype is f16"},
         {E4M3, F32, F32, 0, CLNORM_GATE_NONE, CLNORM_INVALID_ENUM, "desc.x.scaling is 0"},
-        {E4M3, F32, NONE, 16, CLNORM_GATE_NONE, CLNORM_UNSUPPORTED, "desc.dy.dtype is f8e4m3"},
+        {E4M3, F32, NONE, 16, CLNORM_GATE_NONE, CLNORM_INVALID_ENUM, "desc.dy.dtype is 0: expected f32, f16, bf16 or f64"},
         {E4M3, F32, E4M3, 16, CLNORM_GATE_NONE, CLNORM_UNSUPPORTED, "desc.dy.dtype is f8e4m3"},
         {E4M3, F32, F32, 24, CLNORM_GATE_NONE, CLNORM_INVALID_SHAPE, "desc.x.scale_group is 24: expected 16"},
         {E4M3, F32, F32, 32, CLNORM_GATE_NONE, CLNORM_UNSUPPORTED, "expected a divisor of group_size, 48"},

@@ -325,7 +325,7 @@ static void bad_maps_are_refused(void **state) {
     clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_RMS_NORM, 12, 8);
     desc.weight_rows = 2;
     refuse(*state, &desc, CLNORM_INVALID_VALUE,
-           "desc.weight_rows is 2: expected 0 without a weight, bias, dweight or dbias");
+           "desc.weight_rows is 2: expected 0 without weight or bias or dweight or dbias");
     desc.dweight.dtype = CLNORM_F32;
     desc.weight_repeat = 5;
     refuse(*state, &desc, CLNORM_INVALID_SHAPE,

@@ -56,7 +56,7 @@ static inline ulong jumped(const ulong row, const ulong period, const ulong jump
 
 /* Elements from a tensor's first row to a row. For functions with a parameter call. */
 #define ROW_OFFSET(tensor, row) BY_OUTER(ROW_OFFSET_, tensor)(tensor, row)
-#define ROW_OFFSET_0(tensor, row) row * call->tensor##_stride
+#define ROW_OFFSET_0(tensor, row) ((row)*call->tensor##_stride)
 #define ROW_OFFSET_1(tensor, row) ((row)*call->tensor##_stride + jumped(row, call->tensor##_period, call->tensor##_jump))
 #define ROW_OFFSET_2(tensor, row) (ROW_OFFSET_1(tensor, row) + jumped(row, call->tensor##_period2, call->tensor##_jump2))
 
@@ -71,7 +71,7 @@ static inline ulong jumped(const ulong row, const ulong period, const ulong jump
 #define START_1(tensor, row) , .tensor##_start = ROW_OFFSET(tensor, row)
 #define START_2(tensor, row) START_1(tensor, row)
 #define START_OF(tensor, holder, row) BY_OUTER(START_OF_, tensor)(tensor, holder, row)
-#define START_OF_0(tensor, holder, row) row * call->tensor##_stride
+#define START_OF_0(tensor, holder, row) ((row)*call->tensor##_stride)
 #define START_OF_1(tensor, holder, row) (holder)->tensor##_start
 #define START_OF_2(tensor, holder, row) START_OF_1(tensor, holder, row)
 

@@ -36,7 +36,9 @@ typedef struct clnorm_config {
     }
 
 /* Reads a config from text such as "vec=8,lanes=128,keep=registers". Knobs that are not named are 0; "" is automatic.
- * CLNORM_INVALID_ARGUMENT: text or config is NULL. CLNORM_INVALID_VALUE: a knob or value is unknown.
+ * CLNORM_INVALID_ARGUMENT: text or config is NULL. CLNORM_INVALID_VALUE: a knob or value is unknown, or a number is out of
+ * the knob's range. The last value of a knob counts. Whether knobs suit an operation, a shape and a device is checked with
+ * its plan.
  *
  *   vec=N               elements per memory access: 1, 2, 4, 8, 16
  *   lanes=N             work-items that share one segment: a power of two
@@ -83,7 +85,7 @@ typedef struct clnorm_config {
 CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);
 
 /* Writes the knobs that are not 0 as text, at most capacity bytes with the terminating NUL, and returns the length of the
- * whole text, as snprintf does. */
+ * whole text, as snprintf does. Of NULL that is "". */
 CLNORM_API size_t clnorm_config_text(const clnorm_config *config, char *text, size_t capacity);
 
 #ifdef __cplusplus

@@ -42,10 +42,10 @@ CLNORM_API clnorm_status clnorm_context_create(cl_context cl, cl_device_id devic
  * it any more. Commands that are still running keep what they need. */
 CLNORM_API void clnorm_context_destroy(clnorm_context *context);
 
-/* The facts of the context's device, valid as long as the context. */
+/* The facts of the context's device, valid as long as the context. NULL for NULL. */
 CLNORM_API const clnorm_device_info *clnorm_context_device(const clnorm_context *context);
 
-/* The folder of the on-disk program cache, "" when there is none; valid as long as the context. */
+/* The folder of the on-disk program cache, "" when there is none, as for NULL; valid as long as the context. */
 CLNORM_API const char *clnorm_context_cache_dir(const clnorm_context *context);
 
 /* The path of a device's tuning file: measured configs as text, which `clnorm tune` writes and a new context reads. It is

@@ -35,9 +35,9 @@ typedef enum clnorm_layout {
  * the tensor, or by measured scales; to measure them, x and residual are read once more.
  *
  * Arithmetic and sums are in f32, in f64 for F64 tensors; y is rounded to nearest even. residual_out is s, rounded to its
- * dtype; statistics are those of s before that rounding. NaN and infinities make the results of their group NaN. The order
- * of every sum depends on the shape of a sample, the strides and the config alone, never on rows. y may be x itself, and
- * residual_out may be residual itself. Thread safety and errors as in plan.h. */
+ * dtype; statistics are those of s before that rounding. NaN and infinities make the results of their group NaN; its mean
+ * may be infinite. The order of every sum depends on the shape of a sample, the strides and the config alone, never on
+ * rows. y may be x itself, and residual_out may be residual itself. Thread safety and errors as in plan.h. */
 typedef struct clnorm_group_norm_desc {
     uint64_t size;              /* sizeof(clnorm_group_norm_desc) */
     uint64_t rows;              /* samples, 0 and up; 0 is a success that does nothing */

@@ -40,10 +40,10 @@ extern "C" {
  *   dweight = Σ over rows of dy · x̂,   dbias = Σ over rows of dy
  *
  * Tensors are F32, F16, BF16 or F64; F64 for all of a call or for none. Arithmetic and the results of NaN and infinities
- * are as in norm.h. The mean is taken first, and moments within a
- * slice are merged by the formula of clnorm_moments_merge. Results differ from those of norm.h by rounding alone; their
- * bits depend on how the columns are divided. The merged moments of a segment must count 1 element or more, or the results
- * are undefined. y may be x itself, and dx may be x or dy itself. Thread safety and errors as in plan.h. */
+ * are as in norm.h. Within a slice moments are merged by the formula of clnorm_moments_merge. Results differ from those of
+ * norm.h by rounding alone; their bits depend on how the columns are divided. The merged moments of a segment must count 1
+ * element or more, or the results are undefined. y may be x itself, and dx may be x or dy itself. Rows may have outer
+ * dimensions (clnorm_tensor.outer). Thread safety and errors as in plan.h. */
 
 /* Merges the moments of another slice into those of this one, on the host. into and from: [segments, 3] in host memory, of
  * dtype CLNORM_F32 or CLNORM_F64; they do not overlap. The arithmetic is in double:
@@ -62,7 +62,7 @@ extern "C" {
  *   MPI_Op_create(merge, 1, &moments_op);
  *   MPI_Allreduce(MPI_IN_PLACE, moments, groups * rows, moments_type, moments_op, MPI_COMM_WORLD);
  *
- * CLNORM_INVALID_ENUM: another dtype. CLNORM_INVALID_ARGUMENT: into or from is NULL. Thread-safe. */
+ * CLNORM_INVALID_ENUM: another dtype. CLNORM_INVALID_ARGUMENT: into or from is NULL, and segments is not 0. Thread-safe. */
 CLNORM_API clnorm_status clnorm_moments_merge(clnorm_dtype dtype, void *into, const void *from, uint64_t segments);
 
 /* The moments of a slice: reads args.x, writes args.moments. */

@@ -190,8 +190,9 @@ CLNORM_API void clnorm_args_init(clnorm_args *args);
  *
  * event: NULL, or receives an event, which the caller releases. It completes when all outputs are written. It fails (a
  * negative execution status) if an event of wait_list fails. Intel's runtime for CPUs (2026.2) shows such an event as
- * complete; only clWaitForEvents reports the failure. PoCL 3.1 aborts the process if a plan of several kernels waits for an
- * event that fails, unless it was enqueued with clnorm_plan_enqueue_kernels. */
+ * complete; only clWaitForEvents reports the failure. PoCL 3.1 aborts the process in two cases: if a plan of several
+ * kernels waits for an event that fails, unless it was enqueued with clnorm_plan_enqueue_kernels; and if an in-order queue
+ * gets another command, of any kind, after one that failed that way, unless clFinish was called between the two. */
 CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                              cl_uint num_wait, const cl_event *wait_list, cl_event *event);
 

@@ -66,7 +66,7 @@ static bool fits_cache(const struct cln_choice *choice) {
     const struct cln_workload *const work = choice->work;
     const uint64_t row = work->group_size * work->x_size, tensors = cln_moved_tensors(work);
     const uint64_t served = tensors == 2 && row < SHORT ? 1 : tensors;
-    return served * work->rows * work->groups * row <= choice->facts.cache || !choice->facts.cache;
+    return cln_product(served, cln_x_bytes(work)) <= choice->facts.cache || !choice->facts.cache;
 }
 
 /* A CPU reads each line that it writes, except by streaming stores, which leave no output in its cache. They are slow with

@@ -29,7 +29,7 @@ static struct cln_values accumulator_values(const struct cln_choice *choice, con
     if (work->both_sums && choice->facts.resident_groups > 1)
         cln_add_value(&values, CLN_ACCUMULATOR_SPLIT);
     if (work->sums_rows && !work->locked && work->rows <= few_rows && work->weight_rows <= 1 && !work->columns_of_weight &&
-        work->rows * work->groups * work->group_size * work->x_size <= few_bytes && choice->facts.ptx)
+        cln_x_bytes(work) <= few_bytes && choice->facts.ptx)
         cln_add_value(&values, CLN_ACCUMULATOR_COLUMNS);
     return values;
 }

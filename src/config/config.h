@@ -57,9 +57,6 @@ struct cln_workload {
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *forced, struct cln_config *config);
 
-/* The model's estimate of a complete config, in nanoseconds, as if no register were spilled; 0 where it has none. */
-double cln_config_cost(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *config);
-
 /* The same for kernels that read a segment once, or again from memory. */
 clnorm_status cln_config_choose_reread(const clnorm_device_info *device, const struct cln_workload *work,
                                        const struct cln_config *forced, struct cln_config *config);
@@ -68,6 +65,9 @@ clnorm_status cln_config_choose_reread(const clnorm_device_info *device, const s
  * samples. */
 clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,
                                       const struct cln_config *forced, struct cln_config *config);
+
+/* The model's estimate of a complete config, in nanoseconds, as if no register were spilled; 0 where it has none. */
+double cln_config_cost(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *config);
 
 /* Work with a rotation: the widest vector that is rotated as a whole or not at all, and in the forward the most lanes with
  * which each lane has both columns of its pairs. 0: any number. */

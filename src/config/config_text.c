@@ -17,7 +17,10 @@ static clnorm_status parse_number(const struct cln_knob *knob, const char *value
     if (!*digits || strspn(digits, "0123456789") != length || read > UINT32_MAX)
         return cln_fail(CLNORM_INVALID_VALUE, "%s=%.*s: expected a number below 2^32", knob->name, (int)length, value);
     *number = (uint32_t)read;
-    return CLNORM_SUCCESS;
+    char expected[CLN_KNOB_EXPECTED];
+    return !*number || cln_knob_allows(knob, *number, expected)
+               ? CLNORM_SUCCESS
+               : cln_fail(CLNORM_INVALID_VALUE, "%s=%.*s: expected %s", knob->name, (int)length, value, expected);
 }
 
 static bool same_word(const char *word, const char *text, size_t length) {
@@ -96,7 +99,7 @@ size_t clnorm_config_text(const clnorm_config *config, char *text, size_t capaci
     size_t length = 0;
     if (capacity)
         *text = '\0';
-    for (int i = 0; i < CLN_KNOBS; i++) {
+    for (int i = 0; config && i < CLN_KNOBS; i++) {
         if (!config->words[i])
             continue;
         char word[WORD];

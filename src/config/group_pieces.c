@@ -10,8 +10,7 @@ static bool is_free(const struct cln_config *c) {
 }
 
 /* The most chunks of a slice that are fast. Work-groups hold all of them at the same time: three of a compute unit, or one
- * where rows are narrow. With 256 narrow chunks the backward of [8, 512, 256, 256] took 1.91 of a copy's time, for 1.69 in
- * two passes. Every work-group receives the numbers of all chunks, which are few beside the elements of one. */
+ * where rows are narrow. Every work-group receives the numbers of all chunks, which are few beside the elements of one. */
 static uint64_t most_chunks(const struct cln_choice *choice, const struct cln_config *c, bool wide) {
     enum { OF_WIDE = 3, OF_NARROW = 1 }; /* work-groups of a compute unit */
     const uint64_t at_once = (wide ? OF_WIDE : OF_NARROW) * (uint64_t)choice->facts.compute_units;

@@ -88,17 +88,21 @@ clnorm_status cln_config_refuse(const char *name, uint32_t value, const char *ex
     return cln_fail(CLNORM_INVALID_VALUE, "desc.config.%s is %" PRIu32 ": expected %s", name, value, expected);
 }
 
-static clnorm_status check_range(const struct cln_knob *knob, uint32_t value) {
+bool cln_knob_allows(const struct cln_knob *knob, uint32_t value, char expected[CLN_KNOB_EXPECTED]) {
     const uint32_t values = count_values(knob);
-    char expected[64];
     if (values && value > values)
-        (void)snprintf(expected, sizeof expected, "at most %" PRIu32, values);
+        (void)snprintf(expected, CLN_KNOB_EXPECTED, "at most %" PRIu32, values);
     else if (!values && (value < knob->least || value > knob->most || (knob->power_of_two && !cln_power_of_two(value))))
-        (void)snprintf(expected, sizeof expected, "%s%" PRIu32 " to %" PRIu32,
+        (void)snprintf(expected, CLN_KNOB_EXPECTED, "%s%" PRIu32 " to %" PRIu32,
                        knob->power_of_two ? "a power of two from " : "", knob->least, knob->most);
     else
-        return CLNORM_SUCCESS;
-    return cln_config_refuse(knob->name, value, expected);
+        return true;
+    return false;
+}
+
+static clnorm_status check_range(const struct cln_knob *knob, uint32_t value) {
+    char expected[CLN_KNOB_EXPECTED];
+    return cln_knob_allows(knob, value, expected) ? CLNORM_SUCCESS : cln_config_refuse(knob->name, value, expected);
 }
 
 clnorm_status cln_knobs_check(const struct cln_config *config, enum cln_knob_users users) {

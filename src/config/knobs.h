@@ -115,6 +115,10 @@ extern const struct cln_knob cln_knobs[CLN_KNOBS];
 uint32_t cln_knob_value(const struct cln_config *config, int i);
 void cln_knob_set(struct cln_config *config, int i, uint32_t value);
 
+/* Whether a value other than 0 is in the knob's range; otherwise writes what was expected. */
+enum { CLN_KNOB_EXPECTED = 64 };
+bool cln_knob_allows(const struct cln_knob *knob, uint32_t value, char expected[CLN_KNOB_EXPECTED]);
+
 /* Converts between the two forms. A caller's config with words other than knobs is refused. */
 clnorm_status cln_config_open(const clnorm_config *config, struct cln_config *knobs);
 clnorm_config cln_config_close(const struct cln_config *knobs);

@@ -21,6 +21,10 @@ uint64_t cln_even_tile(const struct cln_workload *work, const struct cln_config 
     return cln_smaller(cln_divide_up(even, vec) * vec, most);
 }
 
+uint64_t cln_x_bytes(const struct cln_workload *work) {
+    return cln_product(cln_product(work->rows, work->groups), cln_product(work->group_size, work->x_size));
+}
+
 unsigned cln_moved_tensors(const struct cln_workload *work) {
     if (work->users == CLN_KNOBS_BACKWARD)
         return 3 + (unsigned)work->more_inputs + work->gated; /* x, dy and dx; a gate has dz */
@@ -203,7 +207,7 @@ uint64_t cln_config_abreast(const struct cln_workload *work, const struct cln_co
         c->tile < work->group_size)
         return 1;
     const uint64_t segment = cln_product(work->group_size, work->x_size);
-    const bool large = cln_product(cln_product(work->rows, work->groups), segment) >= LARGE;
+    const bool large = cln_x_bytes(work) >= LARGE;
     const uint64_t least = cln_divide_up(large ? LINES * LINE : LINE, segment);
     const uint64_t most = cln_smaller(cln_smaller(neighbours, least), c->segments);
     return cln_divide_up(neighbours, cln_divide_up(neighbours, most));

@@ -20,6 +20,9 @@ uint64_t cln_tiles(const struct cln_workload *work, const struct cln_config *c);
  * multiple of vec if most is one. */
 uint64_t cln_even_tile(const struct cln_workload *work, const struct cln_config *c, uint64_t most);
 
+/* Bytes of x; UINT64_MAX beyond. */
+uint64_t cln_x_bytes(const struct cln_workload *work);
+
 /* The tensors of x's size that are read or written. */
 unsigned cln_moved_tensors(const struct cln_workload *work);
 

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "config/choose_row.h"
 #include "config/database.h"
+#include "config/resources.h"
 
 enum { LINE_CAPACITY = 1024, MOST_ROWS = 1 << 17 };
 
@@ -53,7 +54,7 @@ size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t c
     const char *const config_home = getenv("XDG_CONFIG_HOME");
     const char *const home = getenv("HOME");
     char slug[sizeof device->name];
-    write_slug(device->name, slug, sizeof slug);
+    write_slug(device ? device->name : "", slug, sizeof slug);
     int length = 0;
     if (wish && *wish)
         length = snprintf(path, capacity, "%s", strcmp(wish, "0") != 0 ? wish : "");
@@ -185,8 +186,7 @@ void cln_tuning_destroy(struct cln_tuning *tuning) {
 
 /* Whether x has at most 64 KiB for each compute unit. */
 static bool are_few(const clnorm_device_info *device, const struct cln_workload *work) {
-    const uint64_t bytes = work->rows * work->groups * work->group_size * work->x_size;
-    return bytes <= (uint64_t)device->compute_units << 16;
+    return cln_x_bytes(work) <= (uint64_t)device->compute_units << 16;
 }
 
 /* "rms_norm bf16", or with a wider dtype "rms_norm f8e4m3/bf16". */

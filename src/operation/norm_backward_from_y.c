@@ -169,10 +169,11 @@ clnorm_status clnorm_norm_backward_check(cl_command_queue queue, const clnorm_ar
                ? CL_INVALID_VALUE
                : clEnqueueReadBuffer(queue, taken.fault.mem, CL_TRUE, (size_t)taken.fault.offset, sizeof columns, &columns,
                                      num_wait, num_wait ? wait_list : NULL, NULL);
-    if (code == CL_INVALID_CONTEXT || code == CL_INVALID_MEM_OBJECT || code == CL_INVALID_VALUE)
+    if (code == CL_INVALID_CONTEXT || code == CL_INVALID_MEM_OBJECT)
+        return cln_fail_code(CLNORM_INVALID_BUFFER, code, "args.fault.mem is not a buffer of the queue's context");
+    if (code == CL_INVALID_VALUE)
         return cln_fail_code(CLNORM_INVALID_BUFFER, code,
-                             "args.fault.offset is %" PRIu64
-                             ": expected a buffer of the queue's context with 4 bytes from there",
+                             "args.fault.offset is %" PRIu64 ": expected 4 bytes of the buffer from there",
                              taken.fault.offset);
     if (code)
         return cln_fail_opencl(code, "clEnqueueReadBuffer");

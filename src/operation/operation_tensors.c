@@ -147,9 +147,12 @@ static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clno
  * row. */
 static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_tensor *tensor, const clnorm_tensor *first,
                                      const struct cln_desc_head *head, uint64_t width, uint64_t weight_rows, bool outer) {
-    if (!tensor->dtype && rule->none == CLN_LIKE_FIRST)
+    struct cln_tensor_rule own = *rule;
+    if (own.none == CLN_LIKE_FIRST && cln_dtype_fp8(first->dtype)) /* 8 bits are no default, as they need scales */
+        own.none = CLN_REFUSED;
+    if (!tensor->dtype && own.none == CLN_LIKE_FIRST)
         tensor->dtype = first->dtype;
-    clnorm_status status = check_dtype(rule, tensor->dtype);
+    clnorm_status status = check_dtype(&own, tensor->dtype);
     if (status)
         return status;
     /* A transposed copy uses the scales of its original, unless that is absent. */
@@ -201,12 +204,17 @@ static clnorm_status complete_weight_map(const struct cln_operation *operation, 
         return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_repeat is %" PRIu64 ": expected 0 without weight_rows",
                         given.repeat);
     bool shared = false;
-    for (unsigned i = 0; i < operation->tensor_count; i++)
-        shared = shared ||
-                 (operation->tensors[i].extent == CLN_COLUMNS && cln_operation_tensor(&operation->tensors[i], desc)->dtype);
+    char names[64] = "";
+    for (unsigned i = 0; i < operation->tensor_count; i++) {
+        const struct cln_tensor_rule *const rule = &operation->tensors[i];
+        if (rule->extent != CLN_COLUMNS)
+            continue;
+        shared = shared || cln_operation_tensor(rule, desc)->dtype;
+        const size_t length = strlen(names);
+        (void)snprintf(names + length, sizeof names - length, "%s%s", length ? " or " : "", rule->name);
+    }
     if (given.rows && !shared)
-        return cln_fail(CLNORM_INVALID_VALUE,
-                        "desc.weight_rows is %" PRIu64 ": expected 0 without a weight, bias, dweight or dbias", given.rows);
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_rows is %" PRIu64 ": expected 0 without %s", given.rows, names);
     uint64_t period;
     if (__builtin_mul_overflow(map.rows, map.repeat, &period))
         return cln_fail(CLNORM_OVERFLOW,

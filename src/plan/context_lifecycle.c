@@ -141,9 +141,11 @@ void clnorm_context_destroy(clnorm_context *context) {
 }
 
 const clnorm_device_info *clnorm_context_device(const clnorm_context *context) {
+    if (!context)
+        return NULL;
     return &context->device;
 }
 
 const char *clnorm_context_cache_dir(const clnorm_context *context) {
-    return context->cache_dir;
+    return context ? context->cache_dir : "";
 }

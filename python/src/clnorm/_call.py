@@ -179,7 +179,8 @@ def _raise(operation, record, status):
         fail(names[status - _NO_MEMORY], "an array with memory, got one whose memory was released")
     if status >= _OVERLAP:
         output, other = divmod(status - _OVERLAP, 32)
-        fail(names[output], f"memory that does not overlap {names[other]}, or is just that of an input of its size")
+        unless = ", or is just that of an input of its size" if other < len(record.copied) else ""
+        fail(names[output], f"memory that does not overlap {names[other]}{unless}")
     _device.check(status, _in_python)
 
 
