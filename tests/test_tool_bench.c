@@ -203,6 +203,19 @@ static void test_bench_of_odd_requests(void **state) {
     assert_int_equal(system("[ \"$(grep -o '\"cols\": [0-9]*' widths | tr -d '\\n')\" = '\"cols\": 64\"cols\": 128' ]"), 0);
 }
 
+/* Of several operations, one without the dtype is left out. One alone is refused. */
+static void test_bench_leaves_out_dtypes(void **state) {
+    (void)state;
+    run("%s", "bench quantize gelu --sweep 64,128 --bytes 4K --dtypes f64 --runs 1 --seconds 0");
+    assert_int_equal(result.code, EXIT_DONE);
+    assert_string_equal(result.err, "clnorm: quantize f64 is left out: x: dtype F64; expected F32, F16 or BF16\n");
+    assert_int_equal(count_of(result.out, "\ngelu "), 2);
+    run("%s", "bench quantize --sweep 64,128 --bytes 4K --dtypes f64");
+    assert_failed(EXIT_REQUEST, "x: dtype F64; expected F32, F16 or BF16");
+    run("%s", "bench quantize gelu --sweep 64 --bytes 4K --dtypes f64 --config vec=1");
+    assert_failed(EXIT_REQUEST, "x: dtype F64; expected F32, F16 or BF16");
+}
+
 /* Of a list of all operations or widths, those that an operation does not take are skipped; those that were named with it
  * are refused. */
 static void test_bench_skips_widths(void **state) {
@@ -428,6 +441,7 @@ int main(void) {
         cmocka_unit_test(test_bench_refuses_before_it_writes),
         cmocka_unit_test(test_bench_skips_widths),
         cmocka_unit_test(test_bench_of_odd_requests),
+        cmocka_unit_test(test_bench_leaves_out_dtypes),
         cmocka_unit_test(test_bench_host),
         cmocka_unit_test(test_profile),
         cmocka_unit_test(test_profile_leaves_no_folder),

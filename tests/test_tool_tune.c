@@ -56,6 +56,10 @@ static void test_tune_grid(void **state) {
     assert_says("grid: 4 points measured, 0 skipped");
     run("%s", "tune rms_norm softmax --grid --widths 64,96 --bytes 16K --dtypes f32 --out grid");
     assert_says("grid: 2 points measured, 2 skipped");
+    run("%s", "tune quantize softmax --grid --widths 64 --bytes 16K --dtypes f64 --out grid");
+    assert_int_equal(result.code, EXIT_DONE);
+    assert_non_null(strstr(result.err, "clnorm: quantize f64 is left out: "));
+    assert_says("grid: 1 point measured, 1 skipped");
     run("%s", "tune rms_norm --grid --widths 64");
     assert_failed(EXIT_REQUEST, "--grid: expected --out FILE");
     run("%s", "tune rms_norm --grid --widths 64,,96 --out grid");

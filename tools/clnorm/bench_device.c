@@ -17,10 +17,11 @@ enum { MOST_RUNS = 2000 }; /* of one measurement, unless --runs is larger */
 
 /* The device, and where results go. */
 struct bench {
-    const struct bench_request *request;
+    struct bench_request request; /* complete once the device is known */
     struct bench_output json;
     struct chart chart;
     struct stopwatch stopwatch;
+    struct bench_left_out noted;
 };
 
 /* One operation, shape and dtype. */
@@ -39,7 +40,7 @@ struct measurement {
 
 /* The JSON file exists by now, so that two names of it are found out. */
 static bool check_svg(const struct bench *bench, struct fault *fault) {
-    const struct bench_request *const request = bench->request;
+    const struct bench_request *const request = &bench->request;
     const bool file = bench->json.stream && bench->json.stream != stdout;
     if (file && request->svg && output_file_is(request->svg, request->json))
         return fault_set(fault, EXIT_REQUEST, "--json %s, --svg %s: expected two files", request->json, request->svg);
@@ -47,11 +48,12 @@ static bool check_svg(const struct bench *bench, struct fault *fault) {
 }
 
 static bool open_bench(struct bench *bench, const struct bench_request *request, struct fault *fault) {
-    *bench = (struct bench){.request = request};
+    *bench = (struct bench){.request = *request};
     if (!bench_output_open(&bench->json, request->json, fault) || !check_svg(bench, fault) ||
         !stopwatch_open(&bench->stopwatch, request->device, NULL, fault))
         return false;
     bench->stopwatch.median |= request->median;
+    bench_complete(&bench->request, bench->stopwatch.cpu);
     return true;
 }
 
@@ -95,12 +97,12 @@ typedef bool (*timed_fn)(const struct bench *bench, struct measurement *m, struc
  * unless --runs is larger. */
 static bool repeat(const struct bench *bench, struct measurement *m, timed_fn timed, struct fault *fault) {
     m->warm = false;
-    for (int i = 0; i < bench->request->warm_up; i++)
+    for (int i = 0; i < bench->request.warm_up; i++)
         if (!timed(bench, m, fault))
             return false;
     m->warm = true;
-    const int runs = bench->request->runs;
-    const double start = clock_us(), least_time = bench->request->seconds * 1e6, most_time = BENCH_MOST_SECONDS * 1e6;
+    const int runs = bench->request.runs;
+    const double start = clock_us(), least_time = bench->request.seconds * 1e6, most_time = BENCH_MOST_SECONDS * 1e6;
     for (int i = 0; i < runs || i < MOST_RUNS; i++) {
         const double elapsed = clock_us() - start;
         if (i > 0 && ((i >= runs && elapsed > least_time) || elapsed > most_time))
@@ -225,7 +227,7 @@ static bool add_to_chart(struct bench *bench, const struct measurement *m, doubl
                                       .shape = m->shape,
                                       .gb_s = (double)m->least_bytes / us * 1e-3,
                                       .limit_gb_s = (double)m->least_bytes / limit_us * 1e-3};
-    return !bench->request->svg || chart_add(&bench->chart, &point, fault);
+    return !bench->request.svg || chart_add(&bench->chart, &point, fault);
 }
 
 static bool report_unfused(struct bench *bench, struct measurement *m, const struct result *fused, struct fault *fault) {
@@ -255,7 +257,7 @@ static bool report(struct bench *bench, struct measurement *m, struct fault *fau
            (!m->chain.steps || report_unfused(bench, m, &result, fault));
 }
 
-/* Skips an operation that does not take the columns. */
+/* Skips an operation that does not take the columns, or refuses the dtype. */
 static bool measure(struct bench *bench, const struct bench_operation *operation, struct bench_shape shape,
                     clnorm_dtype dtype, struct fault *fault) {
     struct measurement m = {.operation = operation, .shape = shape, .dtype = dtype};
@@ -263,14 +265,19 @@ static bool measure(struct bench *bench, const struct bench_operation *operation
     if (bench_columns_needed(operation, shape.cols))
         return true;
     progress("%s %s %s", operation->name, bench_shape_text(&shape, text), clnorm_dtype_name(dtype));
-    bool done = bench_job(&m.job, operation, shape, dtype, bench->request->config, fault);
+    bool done = bench_job(&m.job, operation, shape, dtype, bench->request.config, fault);
     m.least_bytes = bench_bytes(operation, &m.job);
     done = done && launch_prepare(&m.launch, &bench->stopwatch.session, &m.job, fault);
-    if (done && bench->request->in_place)
+    if (!done && bench_leave_out(&bench->request, (struct bench_left_out){operation, dtype}, &bench->noted, fault)) {
+        progress_end();
+        free_measurement(&m);
+        return true;
+    }
+    if (done && bench->request.in_place)
         launch_in_place(&m.launch, &m.job);
     done = done && stopwatch_fill(&bench->stopwatch, &m.launch, &m.job, fault) &&
            copies_make(&m.copies, &bench->stopwatch, m.least_bytes, fault) &&
-           (!bench->request->unfused || !*operation->unfused ||
+           (!bench->request.unfused || !*operation->unfused ||
             chain_make(&m.chain, &bench->stopwatch, operation, shape, dtype, fault)) &&
            time_all(bench, &m, fault);
     progress_end();
@@ -301,11 +308,10 @@ static bool measure_shapes(struct bench *bench, const struct bench_request *requ
 }
 
 static bool measure_all(struct bench *bench, struct fault *fault) {
-    struct bench_request request = *bench->request;
-    bench_complete(&request, bench->stopwatch.cpu);
-    const bool done = (request.sweep.count ? measure_sweep : measure_shapes)(bench, &request, fault);
+    const struct bench_request *const request = &bench->request;
+    const bool done = (request->sweep.count ? measure_sweep : measure_shapes)(bench, request, fault);
     if (done)
-        bench_note_skipped(&request);
+        bench_note_skipped(request);
     return done;
 }
 
@@ -313,13 +319,13 @@ static bool draw(const struct bench *bench, struct fault *fault) {
     const clnorm_device_info *const device = &bench->stopwatch.session.device;
     char title[700];
     struct output_file file;
-    if (!bench->request->svg)
+    if (!bench->request.svg)
         return true;
-    if (!output_file_open(&file, bench->request->svg, fault))
+    if (!output_file_open(&file, bench->request.svg, fault))
         return false;
     (void)snprintf(title, sizeof title, "libclnorm on %s (%s, driver %.60s)", device->name, device->platform_name,
                    device->driver);
-    (bench->request->sweep.count ? sweep_chart_write : chart_write)(&bench->chart, title, file.stream);
+    (bench->request.sweep.count ? sweep_chart_write : chart_write)(&bench->chart, title, file.stream);
     return output_file_close(&file, true, fault);
 }
 

@@ -120,6 +120,29 @@ static uint64_t width_of(const struct bench_request *request, size_t i) {
     return request->sweep.count ? request->sweep.width[i] : request->shapes[i].cols;
 }
 
+/* Whether the operation takes the dtype, with a shape that every operation takes. */
+static bool takes_dtype(struct bench_left_out point) {
+    const struct bench_shape shape = {.rows = 16, .cols = 256};
+    struct job job = {0};
+    struct fault fault = {0};
+    const bool takes = bench_job(&job, point.operation, shape, point.dtype, NULL, &fault);
+    job_free(&job);
+    return takes;
+}
+
+bool bench_leave_out(const struct bench_request *request, struct bench_left_out point, struct bench_left_out *noted,
+                     struct fault *fault) {
+    const bool alone = request->operation_count * request->dtype_count < 2;
+    if (alone || request->config || fault->code != EXIT_REQUEST || takes_dtype(point))
+        return false;
+    if (point.operation != noted->operation || point.dtype != noted->dtype)
+        fprintf(stderr, "clnorm: %s %s is left out: %s\n", point.operation->name, clnorm_dtype_name(point.dtype),
+                fault->text);
+    *noted = point;
+    *fault = (struct fault){0};
+    return true;
+}
+
 void bench_note_skipped(const struct bench_request *request) {
     for (size_t o = 0; o < request->operation_count; o++) {
         bool noted = false;

@@ -42,6 +42,16 @@ bool bench_read(struct bench_request *request, struct command_line *line, const 
 /* Fills in the usual shapes and dtypes of a CPU, or of other devices, where none were given. */
 void bench_complete(struct bench_request *request, bool cpu);
 
+/* Of several operations or dtypes, an operation that refuses a dtype is left out, with a note on stderr, unless knobs are
+ * forced. Returns whether that is so; it then clears the fault. request: complete. noted: 0 at first; the last one that was
+ * left out, which has its note. */
+struct bench_left_out {
+    const struct bench_operation *operation;
+    clnorm_dtype dtype;
+};
+bool bench_leave_out(const struct bench_request *request, struct bench_left_out point, struct bench_left_out *noted,
+                     struct fault *fault);
+
 /* Prints a line on stderr for each operation of a complete request that does not take the columns of every shape or width:
  * it was skipped there. */
 void bench_note_skipped(const struct bench_request *request);

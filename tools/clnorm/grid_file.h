@@ -19,7 +19,7 @@ struct grid_file {
 
 /* Opens a file of this device, or makes one. A last row without an end, which a killed run may leave, is dropped. Refused:
  * a file that another run has open, that is not regular, or whose rows are not of a database for the device. force: such
- * rows are replaced, when there is a new one. file and device must outlive each other's use. */
+ * rows are replaced, when there is a new one. path and device must outlive the file. */
 bool grid_file_open(struct grid_file *file, const char *path, const clnorm_device_info *device, bool force,
                     struct fault *fault);
 

@@ -38,6 +38,7 @@ struct grid {
     size_t candidates;
     struct grid_file file;
     double spent_us; /* on measured points */
+    struct bench_left_out noted;
 };
 
 /* ---------------------------------------------------------------------------------------------------------- the points */
@@ -141,7 +142,8 @@ static bool needs_row(const struct grid *grid, const struct session *session, co
     return *key && !grid_file_has(&grid->file, key);
 }
 
-static bool measure_point(struct grid *grid, const struct stopwatch *stopwatch, size_t i, struct fault *fault) {
+static bool measure_point(struct grid *grid, const struct bench_request *request, const struct stopwatch *stopwatch,
+                          size_t i, struct fault *fault) {
     const struct point *const point = &grid->points[i];
     struct trial trial = {
         .stopwatch = stopwatch, .operation = point->operation, .shape = point->shape, .dtype = point->dtype};
@@ -151,7 +153,8 @@ static bool measure_point(struct grid *grid, const struct stopwatch *stopwatch, 
     show_progress(grid, i);
     if (!needs_row(grid, &stopwatch->session, point, key, fault)) {
         grid->skipped++;
-        return !fault->code;
+        return !fault->code ||
+               bench_leave_out(request, (struct bench_left_out){point->operation, point->dtype}, &grid->noted, fault);
     }
     const double start = clock_us();
     bool done = trial_start(&trial, fault);
@@ -249,12 +252,13 @@ static bool read_options(struct grid *grid, struct bench_request *request, const
                         fault);
 }
 
-static bool measure_all(struct grid *grid, const char *device, const char *path, bool force, struct fault *fault) {
+static bool measure_all(struct grid *grid, const struct bench_request *request, const char *path, bool force,
+                        struct fault *fault) {
     struct stopwatch stopwatch;
-    bool done = stopwatch_open(&stopwatch, device, NULL, fault) &&
+    bool done = stopwatch_open(&stopwatch, request->device, NULL, fault) &&
                 grid_file_open(&grid->file, path, &stopwatch.session.device, force, fault);
     for (size_t i = 0; done && i < grid->count; i++)
-        done = measure_point(grid, &stopwatch, i, fault);
+        done = measure_point(grid, request, &stopwatch, i, fault);
     progress_end();
     done = grid_file_close(&grid->file, done, fault) && done;
     if (done)
@@ -271,7 +275,7 @@ bool tune_grid(const struct bench_request *request, const struct grid_request *o
     pid_t processes[MOST_JOBS];
     bool done = read_options(&grid, &whole, options, path, fault) && make_points(&grid, &whole, fault);
     const size_t jobs = done ? start_compilers(&grid, request->device, (size_t)options->jobs, processes) : 0;
-    done = done && measure_all(&grid, request->device, path, options->force, fault);
+    done = done && measure_all(&grid, &whole, path, options->force, fault);
     if (done)
         bench_note_skipped(&whole);
     stop_compilers(processes, jobs);
