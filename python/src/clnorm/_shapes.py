@@ -148,7 +148,7 @@ def groups_shape(shape: tuple, cols: int, group_size: int) -> tuple:
 def result_dtype(argument: str, dtype: str, x_dtype: str) -> str:
     """The dtype of a result, as an option names it: float64 if x has float64, and only then."""
     if (dtype == "float64") != (x_dtype == "float64"):
-        fail(argument, f"{'float64' if x_dtype == 'float64' else 'a narrower dtype than float64'}, as x has {x_dtype}", dtype)
+        fail(argument, f"{'' if x_dtype == 'float64' else 'no '}float64, as x has {x_dtype}", dtype)
     return dtype
 
 
