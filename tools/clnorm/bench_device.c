@@ -286,7 +286,8 @@ static bool measure(struct bench *bench, const struct bench_operation *operation
     return done;
 }
 
-static bool measure_sweep(struct bench *bench, const struct bench_request *request, struct fault *fault) {
+static bool measure_sweep(struct bench *bench, struct fault *fault) {
+    const struct bench_request *const request = &bench->request;
     for (size_t o = 0; o < request->operation_count; o++)
         for (size_t d = 0; d < request->dtype_count; d++)
             for (size_t w = 0; w < request->sweep.count; w++) {
@@ -298,7 +299,8 @@ static bool measure_sweep(struct bench *bench, const struct bench_request *reque
     return true;
 }
 
-static bool measure_shapes(struct bench *bench, const struct bench_request *request, struct fault *fault) {
+static bool measure_shapes(struct bench *bench, struct fault *fault) {
+    const struct bench_request *const request = &bench->request;
     for (size_t d = 0; d < request->dtype_count; d++)
         for (size_t s = 0; s < request->shape_count; s++)
             for (size_t o = 0; o < request->operation_count; o++)
@@ -308,10 +310,9 @@ static bool measure_shapes(struct bench *bench, const struct bench_request *requ
 }
 
 static bool measure_all(struct bench *bench, struct fault *fault) {
-    const struct bench_request *const request = &bench->request;
-    const bool done = (request->sweep.count ? measure_sweep : measure_shapes)(bench, request, fault);
+    const bool done = (bench->request.sweep.count ? measure_sweep : measure_shapes)(bench, fault);
     if (done)
-        bench_note_skipped(request);
+        bench_note_skipped(&bench->request);
     return done;
 }
 

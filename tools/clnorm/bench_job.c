@@ -135,3 +135,17 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
 uint64_t bench_bytes(const struct bench_operation *operation, const struct job *job) {
     return operation->moved ? operation->moved * job->tensor[0].size : job_bytes(job);
 }
+
+clnorm_status bench_plan(const struct session *session, const struct bench_operation *operation, struct bench_shape shape,
+                         clnorm_dtype dtype, const char *config, clnorm_plan **plan, struct fault *fault) {
+    struct job job = {0};
+    clnorm_status status = CLNORM_UNSUPPORTED;
+    *plan = NULL;
+    if (bench_job(&job, operation, shape, dtype, config, fault)) {
+        status = job.operation->plan(session->context, &job, plan);
+        if (status)
+            fault_library(fault, status, job.operation->name);
+    }
+    job_free(&job);
+    return status;
+}

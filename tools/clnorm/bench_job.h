@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "bench_operation.h"
+#include "session.h"
 
 struct bench_shape {
     uint64_t rows, cols;
@@ -41,6 +42,10 @@ const char *bench_columns_needed(const struct bench_operation *operation, uint64
 /* The job of an operation on tensors without bytes. */
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
                const char *config, struct fault *fault);
+
+/* The plan of such a job. CLNORM_UNSUPPORTED, too, where the operation takes no such tensors; fault says why it failed. */
+clnorm_status bench_plan(const struct session *session, const struct bench_operation *operation, struct bench_shape shape,
+                         clnorm_dtype dtype, const char *config, clnorm_plan **plan, struct fault *fault);
 
 /* The bytes of its least traffic. */
 uint64_t bench_bytes(const struct bench_operation *operation, const struct job *job);

@@ -3,16 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens a file of any kind, and keeps its contents. -1: errno says why not. */
-static int open_kept(const char *path, bool *made) {
-    const int made_now = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    *made = made_now >= 0;
-    return *made || errno != EEXIST ? made_now : open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-}
+#include "kept_file.h"
 
 bool bench_output_open(struct bench_output *output, const char *path, struct fault *fault) {
     *output = (struct bench_output){.path = path};
@@ -25,15 +19,8 @@ bool bench_output_open(struct bench_output *output, const char *path, struct fau
     }
     if (!*path)
         return fault_set(fault, EXIT_REQUEST, "--json '': expected the name of a file");
-    const int descriptor = open_kept(path, &output->made);
-    output->stream = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-    if (!output->stream)
-        return fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
-    struct stat facts;
-    const bool shared =
-        fstat(descriptor, &facts) || !S_ISREG(facts.st_mode); /* a device or a pipe, of any number of runs */
-    return shared || !flock(descriptor, LOCK_EX | LOCK_NB) ||
-           fault_set(fault, EXIT_REQUEST, "%s: another clnorm writes it", path);
+    output->stream = kept_file_open(path, O_WRONLY, "w", &output->made, fault);
+    return output->stream;
 }
 
 static bool fail(const struct bench_output *output, struct fault *fault) {

@@ -56,15 +56,9 @@ static clnorm_plan *plan_point(const struct session *session, const struct bench
                                struct finding *finding) {
     const struct bench_operation *const operation = request->operations[finding->operation];
     const struct bench_shape shape = bench_shape_of_bytes(operation, request->sweep_bytes, finding->cols, finding->dtype);
-    struct job job = {0};
-    clnorm_plan *plan = NULL;
-    clnorm_status status = CLNORM_UNSUPPORTED;
-    if (bench_job(&job, operation, shape, finding->dtype, request->config, &finding->fault)) {
-        status = job.operation->plan(session->context, &job, &plan);
-        if (status)
-            fault_library(&finding->fault, status, job.operation->name);
-    }
-    job_free(&job);
+    clnorm_plan *plan;
+    const clnorm_status status =
+        bench_plan(session, operation, shape, finding->dtype, request->config, &plan, &finding->fault);
     const bool absent = status == CLNORM_UNSUPPORTED || finding->fault.code == EXIT_REQUEST;
     finding->kind = !status ? POINT_DONE : absent ? POINT_ABSENT : POINT_FAILED;
     return plan;

@@ -4,12 +4,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "config_text.h"
+#include "kept_file.h"
 #include "report.h"
+#include "tuning_file.h"
 
 enum { LINE = 512 };
 
@@ -42,22 +43,10 @@ static bool fail(const struct grid_file *file, struct fault *fault) {
 /* Opens a regular file for appending, for this run alone. A pipe is refused without waiting for a reader. */
 static bool open_alone(struct grid_file *file, struct fault *fault) {
     struct stat facts;
-    const int flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC;
-    int descriptor = open(file->path, flags | O_EXCL, 0666);
-    file->made = descriptor >= 0;
-    if (!file->made && errno == EEXIST)
-        descriptor = open(file->path, flags, 0666);
-    file->stream = descriptor < 0 ? NULL : fdopen(descriptor, "a+");
-    if (!file->stream) {
-        fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", file->path, strerror(errno));
-        if (descriptor >= 0)
-            (void)close(descriptor);
-        return false;
-    }
-    if (fstat(descriptor, &facts) || !S_ISREG(facts.st_mode))
-        return fault_set(fault, EXIT_REQUEST, "%s: expected a regular file, whose rows can be read again", file->path);
-    return !flock(descriptor, LOCK_EX | LOCK_NB) ||
-           fault_set(fault, EXIT_REQUEST, "%s: another clnorm writes it", file->path);
+    file->stream = kept_file_open(file->path, O_RDWR | O_APPEND | O_NONBLOCK, "a+", &file->made, fault);
+    return file->stream &&
+           ((!fstat(fileno(file->stream), &facts) && S_ISREG(facts.st_mode)) ||
+            fault_set(fault, EXIT_REQUEST, "%s: expected a regular file, whose rows can be read again", file->path));
 }
 
 static bool read_rows(struct grid_file *file, struct fault *fault) {
@@ -84,7 +73,7 @@ static bool check_row(const struct grid_file *file, const char *line, size_t len
     const char *const colon = strstr(text, ": ");
     if (!length || *line == '#')
         return true;
-    if (!colon || colon - text >= GRID_KEY)
+    if (!colon || colon - text >= TUNING_KEY)
         return fault_set(fault, EXIT_REQUEST,
                          "%s: line %zu: expected OPERATION DTYPE COLUMNS: KNOB=VALUE,...; --force replaces the file",
                          file->path, number);
@@ -152,7 +141,7 @@ bool grid_file_open(struct grid_file *file, const char *path, const clnorm_devic
 /* ------------------------------------------------------------------------------------------------------------- the rows */
 
 bool grid_file_has(const struct grid_file *file, const char *key) {
-    char start[GRID_KEY + 3];
+    char start[TUNING_KEY + 3];
     (void)snprintf(start, sizeof start, "\n%s:", key);
     return strstr(file->rows, start) != NULL;
 }

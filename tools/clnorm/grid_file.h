@@ -6,8 +6,6 @@
 
 #include "fault.h"
 
-enum { GRID_KEY = 96 }; /* bytes of a row's key, "rms_norm bf16 4096 few", with its end */
-
 struct grid_file {
     const char *path;
     FILE *stream;
@@ -23,6 +21,7 @@ struct grid_file {
 bool grid_file_open(struct grid_file *file, const char *path, const clnorm_device_info *device, bool force,
                     struct fault *fault);
 
+/* key: clnorm_plan_tuning_key, such as "rms_norm bf16 4096 few". */
 bool grid_file_has(const struct grid_file *file, const char *key);
 
 /* Adds a row. It is in the file when this returns. Knobs that follow from others are left out. */

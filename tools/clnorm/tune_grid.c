@@ -16,6 +16,7 @@
 #include "grid_file.h"
 #include "report.h"
 #include "trial.h"
+#include "tuning_file.h"
 #include "widths.h"
 
 enum { MOST_SIZES = 4, MOST_CANDIDATES = 32, USUAL_CANDIDATES = 12, MOST_JOBS = 64 };
@@ -126,19 +127,12 @@ static void show_progress(const struct grid *grid, size_t i) {
 }
 
 /* Whether a plan of the point has a key, of which the file has no row. That takes no tensors. */
-static bool needs_row(const struct grid *grid, const struct session *session, const struct point *point, char key[GRID_KEY],
-                      struct fault *fault) {
-    struct job job = {0};
-    clnorm_plan *plan = NULL;
-    key[0] = '\0';
-    if (bench_job(&job, point->operation, point->shape, point->dtype, NULL, fault)) {
-        const clnorm_status status = job.operation->plan(session->context, &job, &plan);
-        if (status)
-            fault_library(fault, status, point->operation->name);
-    }
-    clnorm_plan_tuning_key(plan, key, GRID_KEY);
+static bool needs_row(const struct grid *grid, const struct session *session, const struct point *point,
+                      char key[TUNING_KEY], struct fault *fault) {
+    clnorm_plan *plan;
+    (void)bench_plan(session, point->operation, point->shape, point->dtype, NULL, &plan, fault);
+    clnorm_plan_tuning_key(plan, key, TUNING_KEY);
     clnorm_plan_destroy(plan);
-    job_free(&job);
     return *key && !grid_file_has(&grid->file, key);
 }
 
@@ -148,7 +142,7 @@ static bool measure_point(struct grid *grid, const struct bench_request *request
     struct trial trial = {
         .stopwatch = stopwatch, .operation = point->operation, .shape = point->shape, .dtype = point->dtype};
     struct timed timed[MOST_CANDIDATES + 1];
-    char key[GRID_KEY];
+    char key[TUNING_KEY];
     bool found = false;
     show_progress(grid, i);
     if (!needs_row(grid, &stopwatch->session, point, key, fault)) {
@@ -178,24 +172,17 @@ static void compile_points(const struct grid *grid, const char *device, size_t j
         return;
     for (size_t i = job; i < grid->count; i += jobs) {
         const struct point *const point = &grid->points[i];
-        struct job description = {0};
-        clnorm_plan *plan = NULL;
+        clnorm_plan *plan;
         struct timed timed[MOST_CANDIDATES + 1];
-        size_t count = 0;
-        if (bench_job(&description, point->operation, point->shape, point->dtype, NULL, &fault) &&
-            !description.operation->plan(session.context, &description, &plan))
-            count = candidates_of(grid, plan, timed);
+        const bool planned = !bench_plan(&session, point->operation, point->shape, point->dtype, NULL, &plan, &fault);
+        const size_t count = planned ? candidates_of(grid, plan, timed) : 0;
         clnorm_plan_destroy(plan);
         for (size_t k = 1; k < count; k++) {
             char text[CONFIG_TEXT];
             clnorm_config_text(&timed[k].config, text, sizeof text);
-            job_free(&description);
-            plan = NULL;
-            if (bench_job(&description, point->operation, point->shape, point->dtype, text, &fault))
-                (void)description.operation->plan(session.context, &description, &plan);
+            (void)bench_plan(&session, point->operation, point->shape, point->dtype, text, &plan, &fault);
             clnorm_plan_destroy(plan);
         }
-        job_free(&description);
     }
     session_close(&session);
 }
