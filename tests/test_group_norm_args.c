@@ -1,8 +1,10 @@
 /* Descriptors of group norm: the largest ones, and those that are refused. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -60,6 +62,29 @@ static void samples_of_a_work_group_have_one_part(void **state) {
         fail_msg("%s", clnorm_error_detail());
     assert_int_equal(clnorm_plan_workspace_size(plan), sizeof(float) * 11 * 8 * 2); /* a multiple of its alignment */
     clnorm_plan_destroy(plan);
+}
+
+/* With forced lanes, the library chooses vectors that divide a row, or a group: the caller need not force them too. */
+static void lanes_alone_may_be_forced(void **state) {
+    const struct fixture *fixture = *state;
+    static const uint64_t shapes[][3] = {{31, 259, 31}, {5, 10, 1}, {257, 11, 1}, {24, 64, 3}, {6, 49, 2}, {3, 1, 3}};
+    for (size_t i = 0; i < 4 * sizeof shapes / sizeof *shapes; i++)
+        for (uint32_t lanes = 2; lanes <= 64; lanes *= 2) {
+            clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
+            clnorm_requirements requirements = CLNORM_REQUIREMENTS_INIT;
+            char text[16];
+            desc.rows = 2;
+            desc.cols = shapes[i / 4][0];
+            desc.spatial = shapes[i / 4][1];
+            desc.groups = shapes[i / 4][2];
+            desc.layout = i % 2 ? CLNORM_LAYOUT_LAST : CLNORM_LAYOUT_FIRST;
+            desc.x.dtype = i % 4 < 2 ? CLNORM_F32 : CLNORM_BF16;
+            (void)snprintf(text, sizeof text, "lanes=%" PRIu32, lanes);
+            assert_int_equal(clnorm_config_parse(text, &desc.config), CLNORM_SUCCESS);
+            if (clnorm_group_norm_validate(fixture->context, &desc, &requirements))
+                fail_msg("%" PRIu64 " channels, %" PRIu64 " positions, %s: %s", desc.cols, desc.spatial, text,
+                         clnorm_error_detail());
+        }
 }
 
 static void bad_descriptors_are_refused(void **state) {
@@ -126,6 +151,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_samples_have_plans),
         cmocka_unit_test(samples_of_a_work_group_have_one_part),
+        cmocka_unit_test(lanes_alone_may_be_forced),
         cmocka_unit_test(bad_descriptors_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -79,19 +79,20 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
     const struct cln_workload *const work = choice->work;
     if (lanes_of_slice(choice, c))
         return vec_of_slice(choice, c);
-    const uint64_t row = cln_group_row(work, c, !choice->facts.alone);
+    const bool several = c->lanes ? c->lanes > 1 : !choice->facts.alone; /* lanes, with which vectors divide a row */
+    const uint64_t row = cln_group_row(work, c, several);
     const bool across = !work->channels_last && row > work->spatial;
     const bool keeps = work->channels_last && !choice->facts.alone;
     const uint64_t most = across ? row / 2 : keeps ? FEW_CHANNELS : UINT64_MAX;
     const uint64_t widest = cln_power_of_two_at_most(cln_smaller(cln_widest_vector(choice, c), most));
     if (cln_config_element_aligned(choice->device, c))
-        return cln_smaller(widest, cln_power_of_two_at_most(row));
+        return cln_smaller(widest, several ? cln_lowest_bit(row) : cln_power_of_two_at_most(row));
     const uint64_t of_channel = cln_smaller(widest, cln_lowest_bit(work->alignment | work->spatial));
     if (across && of_channel >= SHORT)
         return of_channel;
     const uint64_t even = cln_smaller(widest, cln_lowest_bit(work->alignment | row));
     const uint64_t few = cln_power_of_two_at_most(cln_larger(work->spatial / MANY, 1));
-    return cln_group_begins_anywhere(work, c, c->lanes ? c->lanes > 1 : !choice->facts.alone)
+    return cln_group_begins_anywhere(work, c, several)
                ? cln_larger(even, cln_smaller(cln_smaller(widest, work->alignment), few))
                : even;
 }
