@@ -85,7 +85,7 @@ typedef void (*clnorm_cache_fn)(const clnorm_cache_entry *entry, void *user);
 CLNORM_API clnorm_status clnorm_cache_list(const char *dir, clnorm_cache_fn each, void *user);
 
 /* Removes every file of the cache. Other processes may use them at the same time. *removed: the number of files; removed
- * may be NULL. Fails as clnorm_cache_list does. */
+ * may be NULL. Fails as clnorm_cache_list does, and with CLNORM_INVALID_ARGUMENT where a file cannot be removed. */
 CLNORM_API clnorm_status clnorm_cache_clear(const char *dir, size_t *removed);
 
 #ifdef __cplusplus
