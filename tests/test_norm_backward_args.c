@@ -147,9 +147,38 @@ static void small_buffers_are_refused(void **state) {
     scene_close(&scene);
 }
 
+/* The buffer of a tensor without elements may be missing. One that is given is bound, so it must suit the plan. */
+static void buffers_without_elements_are_checked(void **state) {
+    struct scene scene = scene_open(*state);
+    clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_RMS_NORM, 0, 40);
+    desc.dx.dtype = CLNORM_DTYPE_NONE;
+    desc.dweight.dtype = CLNORM_F32;
+    scene_plan(&scene, &desc);
+    cl_int code;
+    const cl_context other = clCreateContext(NULL, 1, &scene.fixture->device.device, NULL, NULL, &code);
+    const cl_mem foreign = clCreateBuffer(other, CL_MEM_READ_WRITE, 64, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.dweight = tensor_buffer(&scene.run.dweight);
+    args.x.mem = foreign;
+    assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, (const char *[]){"args.x", "cl_context", NULL});
+    args.x = (clnorm_buffer){scene.run.x.mem, 3};
+    assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, (const char *[]){"args.x", "offset", "3", NULL});
+    args.x.mem = NULL;
+    assert_int_equal(clnorm_plan_enqueue(scene.plan, scene.fixture->queue, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+    assert_int_equal(clFinish(scene.fixture->queue), CL_SUCCESS);
+    clReleaseMemObject(foreign);
+    clReleaseContext(other);
+    scene_close(&scene);
+}
+
 /* The workspace begins at a multiple of 64 bytes. */
 static void workspace_must_be_aligned(void **state) {
     struct scene scene = scene_open(*state);
+    clnorm_args without = norm_backward_run_args(&scene.run);
+    without.workspace.mem = NULL;
+    assert_refused(&scene, &without, CLNORM_INVALID_BUFFER,
+                   (const char *[]){"args.workspace.mem is NULL", "clnorm_plan_workspace_size", NULL});
     for (uint64_t offset = 4; offset < 64; offset *= 2) {
         clnorm_args args = norm_backward_run_args(&scene.run);
         args.workspace.offset = offset;
@@ -230,6 +259,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_buffers_are_refused),
         cmocka_unit_test(small_buffers_are_refused),
+        cmocka_unit_test(buffers_without_elements_are_checked),
         cmocka_unit_test(workspace_must_be_aligned),
         cmocka_unit_test(unwanted_buffers_are_refused),
         cmocka_unit_test(outputs_over_inputs_must_match_them),

@@ -232,7 +232,8 @@ static void bad_copies_are_refused(void **state) {
     good.y_t.dtype = E4M3;
     clnorm_norm_desc desc = good;
     desc.y_t.dtype = E5M2;
-    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_t.dtype is f8e5m2: expected none with a y of f8e4m3");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                        "desc.y_t.dtype is f8e5m2: expected desc.y.dtype, f8e4m3, or none");
     desc = good;
     desc.y = (clnorm_tensor)CLNORM_TENSOR_F32;
     assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_t.dtype is f8e4m3: expected none with a y of f32");
@@ -246,6 +247,13 @@ static void bad_copies_are_refused(void **state) {
     desc = good;
     desc.y = (clnorm_tensor)CLNORM_TENSOR_NONE;
     assert_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y_t.scaling is 0: expected a clnorm_scaling");
+    desc = good;
+    desc.y_t.scale = 0.5;
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_t.scale is 0.5: expected 0 without desc.y_t.scaling");
+    desc = good;
+    desc.y_t.scale_group = 16;
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                        "desc.y_t.scale_group is 16: expected 0 without desc.y_t.scaling");
     desc = good;
     desc.y_t.stride = 3;
     assert_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y_t.stride is 3");

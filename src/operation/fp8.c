@@ -46,7 +46,8 @@ clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_
     const uint64_t whole = work->whole;
     struct cln_config wish = *forced;
     if (forced->vec && whole % forced->vec)
-        return cln_config_refuse("vec", forced->vec, "a divisor of cols and group_size in this operation");
+        return cln_config_refuse("vec", forced->vec,
+                                 "a divisor of cols, and of the columns of a group or of a scale, in this operation");
     if (!wish.vec && cln_config_element_aligned(device, &wish))
         wish.vec = (uint32_t)cln_smaller(whole, 16);
     clnorm_status status = cln_config_choose_reread(device, work, &wish, config);

@@ -106,8 +106,11 @@ static clnorm_status check_sum(const problem *p) {
 static clnorm_status check_transposed(const problem *p) {
     if (!p->y_t.dtype)
         return CLNORM_SUCCESS;
-    if (p->y.dtype && p->y_t.dtype != p->y.dtype)
+    if (p->y.dtype && !cln_dtype_fp8(p->y.dtype))
         return cln_fail(CLNORM_INVALID_VALUE, "desc.y_t.dtype is %s: expected none with a y of %s",
+                        clnorm_dtype_name(p->y_t.dtype), clnorm_dtype_name(p->y.dtype));
+    if (p->y.dtype && p->y_t.dtype != p->y.dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.y_t.dtype is %s: expected desc.y.dtype, %s, or none",
                         clnorm_dtype_name(p->y_t.dtype), clnorm_dtype_name(p->y.dtype));
     if (p->y.dtype && p->y_t.scaling)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.y_t.scaling is %d: expected 0, its scales are those of y",

@@ -11,6 +11,7 @@
 #include "norm/norm_backward_args.h"
 #include "operation/norm_backward_from_y.h"
 #include "operation/norm_backward_layout.h"
+#include "operation/operation_scales.h"
 #include "operation/operations.h"
 #include "operation/outer.h"
 #include "plan/stage.h"
@@ -42,7 +43,6 @@ static clnorm_status check_alone(const clnorm_norm_backward_desc *desc) {
                                          {"rope", desc->rope != CLNORM_ROPE_NONE},
                                          {"mean_given", desc->mean_given},
                                          {"weight_rows", desc->weight_rows > 1},
-                                         {"x.scale_dtype", desc->x.scale_dtype != CLNORM_DTYPE_NONE},
                                          {NULL, false}};
     const clnorm_status status = cln_refuse_options(options, CLNORM_INVALID_VALUE, "y_given");
     if (status)
@@ -66,6 +66,23 @@ static clnorm_status check_bounds(const clnorm_norm_backward_desc *desc, const s
     return CLNORM_SUCCESS;
 }
 
+/* Checks y by its own name: the rules of tensors would name x, whose place it takes. */
+static clnorm_status check_y(const clnorm_norm_backward_desc *desc) {
+    static const struct cln_tensor_rule rule = {.name = "y"};
+    struct cln_tensor described;
+    clnorm_tensor y = desc->y;
+    y.stride = cln_or_else(y.stride, desc->cols);
+    if (!cln_dtype_real(y.dtype))
+        return cln_dtype_refuse("y.dtype", y.dtype, "f32, f16, bf16 or f64 with y_given");
+    if (y.stride < desc->cols)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.y.stride is %" PRIu64 ": expected at least cols, %" PRIu64, y.stride,
+                        desc->cols);
+    clnorm_status status = cln_operation_check_scales(&rule, &y, false);
+    if (!status)
+        status = cln_outer_check("y", &desc->y, desc->rows, desc->cols, false);
+    return status ? status : cln_tensor_rows(&described, "y", desc->rows, desc->cols, &y, 1);
+}
+
 /* Compares dtypes with that of y, which takes x's place: the rules of tensors would name x. */
 static clnorm_status check_doubles(const clnorm_norm_backward_desc *desc) {
     for (unsigned i = 1; i < cln_norm_backward.tensor_count; i++) {
@@ -85,15 +102,11 @@ clnorm_status cln_backward_take_y(clnorm_norm_backward_desc *desc) {
                         desc->weight_bound, desc->bias_bound);
     if (!desc->y_given)
         return CLNORM_SUCCESS;
-    if (!cln_dtype_real(desc->y.dtype))
-        return cln_dtype_refuse("y.dtype", desc->y.dtype, "f32, f16, bf16 or f64 with y_given");
-    if (desc->y.stride && desc->y.stride < desc->cols)
-        return cln_fail(CLNORM_INVALID_SHAPE, "desc.y.stride is %" PRIu64 ": expected at least cols, %" PRIu64,
-                        desc->y.stride, desc->cols);
-    const struct precision *precision = &precisions[desc->y.dtype];
-    clnorm_status status = cln_outer_check("y", &desc->y, desc->rows, desc->cols, false);
-    if (!status)
-        status = check_alone(desc);
+    clnorm_status status = check_y(desc);
+    if (status)
+        return status;
+    const struct precision *const precision = &precisions[desc->y.dtype];
+    status = check_alone(desc);
     if (!status)
         status = check_bounds(desc, precision);
     if (!status)

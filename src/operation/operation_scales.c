@@ -9,25 +9,32 @@
 #include "base/dtype.h"
 #include "base/status.h"
 
+/* Refuses what belongs to scales, where a tensor has none, or those of the tensor that it is a copy of. */
 static clnorm_status check_no_scales(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor) {
-    const char *const dtype = clnorm_dtype_name(tensor->dtype);
+    const bool copy = rule->extent == CLN_TRANSPOSED;
     const int original = (int)strcspn(rule->name, "_"); /* the length of T in T_t, the name of T's transposed copy */
-    if (tensor->scaling && rule->extent == CLN_TRANSPOSED)
+    char why[64], field[48], expected[80];
+    (void)snprintf(why, sizeof why, copy ? "without desc.%s.scaling" : "with a dtype of %s",
+                   copy ? rule->name : clnorm_dtype_name(tensor->dtype));
+    if (tensor->scaling && copy)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scaling is %d: expected 0, its scales are those of %.*s", rule->name,
                         (int)tensor->scaling, original, rule->name);
     if (tensor->scaling)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scaling is %d: expected 0 with a dtype of %s", rule->name,
-                        (int)tensor->scaling, dtype);
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scaling is %d: expected 0 %s", rule->name, (int)tensor->scaling,
+                        why);
     if (tensor->scale_group)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale_group is %" PRIu32 ": expected 0 with a dtype of %s",
-                        rule->name, tensor->scale_group, dtype);
-    if (tensor->scale_dtype)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale_dtype is %s: expected none with a dtype of %s", rule->name,
-                        clnorm_dtype_name(tensor->scale_dtype), dtype);
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale_group is %" PRIu32 ": expected 0 %s", rule->name,
+                        tensor->scale_group, why);
     if (tensor->scale != 0)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale is %g: expected 0 with a dtype of %s", rule->name,
-                        tensor->scale, dtype);
-    return CLNORM_SUCCESS;
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale is %g: expected 0 %s", rule->name, tensor->scale, why);
+    if (!tensor->scale_dtype)
+        return CLNORM_SUCCESS;
+    if (clnorm_dtype_size(tensor->scale_dtype))
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale_dtype is %s: expected none %s", rule->name,
+                        clnorm_dtype_name(tensor->scale_dtype), why);
+    (void)snprintf(field, sizeof field, "%s.scale_dtype", rule->name);
+    (void)snprintf(expected, sizeof expected, "none %s", why);
+    return cln_dtype_refuse(field, tensor->scale_dtype, expected);
 }
 
 static clnorm_status check_given_scale(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor) {
@@ -88,7 +95,7 @@ clnorm_status cln_operation_describe_scales(const struct cln_tensor_rule *rule, 
                         "desc.rows is %" PRIu64 ", desc.%s.scale_group %" PRIu32 ": expected less than 2^63 scales",
                         head->rows, rule->name, tensor->scale_group);
     char name[48];
-    (void)snprintf(name, sizeof name, "the scales of %s", rule->name);
+    (void)snprintf(name, sizeof name, "the tensor of %s's scales", rule->name);
     const clnorm_status status =
         cln_tensor_vector(&described[rule->scale], name, scales, clnorm_dtype_size(tensor->scale_dtype), 0);
     described[rule->scale].read = true; /* some configs divide by a scale after it is written */

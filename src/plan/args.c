@@ -114,37 +114,45 @@ static clnorm_status check_flags(const char *name, const struct cln_tensor *tens
     return CLNORM_SUCCESS;
 }
 
+/* Reads a tensor's buffer, which kernels may use. The buffer of a tensor without elements may be missing. */
+static clnorm_status check_buffer(const clnorm_plan *plan, enum cln_role role, const clnorm_buffer *buffer,
+                                  struct memory *memory) {
+    const char *const name = roles[role].name;
+    const struct cln_tensor *const tensor = &plan->tensor[role];
+    if (!buffer->mem && role == CLN_WORKSPACE)
+        return cln_fail(CLNORM_INVALID_BUFFER,
+                        "args.workspace.mem is NULL: expected a buffer of %" PRIu64 " bytes, clnorm_plan_workspace_size",
+                        tensor->span);
+    if (!buffer->mem)
+        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is NULL: the descriptor has this tensor", name);
+    const clnorm_status status = read_memory(name, buffer->mem, memory);
+    if (status)
+        return status;
+    if (memory->context != plan->context->cl)
+        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is a buffer of another cl_context than the plan's", name);
+    if (buffer->offset % tensor->element)
+        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.offset is %" PRIu64 " bytes: expected a multiple of %s%" PRIu64,
+                        name, buffer->offset, role == CLN_WORKSPACE ? "" : "its element's ", tensor->element);
+    if (buffer->offset > memory->size || tensor->span > memory->size - buffer->offset)
+        return cln_fail(CLNORM_INVALID_BUFFER,
+                        "args.%s.mem has %zu bytes: expected at least %" PRIu64 " from byte %" PRIu64 " on", name,
+                        memory->size, tensor->span, buffer->offset);
+    return check_flags(name, tensor, memory->flags);
+}
+
 /* *aligned: set to false where the tensor's offset is not a multiple of its wide accesses. *place: the tensor's place; not
- * set where the tensor is absent. */
+ * set where the tensor is absent, or has no elements. */
 static clnorm_status check_tensor(const clnorm_plan *plan, enum cln_role role, const clnorm_buffer *buffer, bool *aligned,
                                   struct cln_place *place) {
     const char *const name = roles[role].name;
     const struct cln_tensor *const tensor = &plan->tensor[role];
-    if (!tensor->element) {
-        if (buffer->mem)
-            return cln_fail(CLNORM_INVALID_BUFFER, "args.%s is given: the descriptor has no %s", name, name);
+    if (!tensor->element && buffer->mem)
+        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s is given: the descriptor has no %s", name, name);
+    if (!tensor->element || (!tensor->span && !buffer->mem))
         return CLNORM_SUCCESS;
-    }
-    if (!tensor->span)
-        return CLNORM_SUCCESS;
-    if (!buffer->mem)
-        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is NULL: the descriptor has this tensor", name);
     struct memory memory = {.size = 0};
-    clnorm_status status = read_memory(name, buffer->mem, &memory);
-    if (status)
-        return status;
-    if (memory.context != plan->context->cl)
-        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is a buffer of another cl_context than the plan's", name);
-    if (buffer->offset % tensor->element)
-        return cln_fail(CLNORM_INVALID_BUFFER,
-                        "args.%s.offset is %" PRIu64 " bytes: expected a multiple of its element's %" PRIu64, name,
-                        buffer->offset, tensor->element);
-    if (buffer->offset > memory.size || tensor->span > memory.size - buffer->offset)
-        return cln_fail(CLNORM_INVALID_BUFFER,
-                        "args.%s.mem has %zu bytes: expected at least %" PRIu64 " from byte %" PRIu64 " on", name,
-                        memory.size, tensor->span, buffer->offset);
-    status = check_flags(name, tensor, memory.flags);
-    if (status)
+    const clnorm_status status = check_buffer(plan, role, buffer, &memory);
+    if (status || !tensor->span)
         return status;
     const uint64_t address = memory.host + buffer->offset;
     const bool on_vector = !tensor->vector || address % tensor->vector == 0;
