@@ -301,8 +301,7 @@ static inline void put_codes(const struct call *call, const struct segment *segm
 }
 #endif
 
-#if ROPE
-
+/* Writes one vector of y. scale: of an 8-bit y. */
 static inline void put_y(const struct call *call, const struct segment *segment, const index_t v, const realv y,
                          const float scale) {
 #if IS_FP8(Y_DTYPE)
@@ -313,7 +312,7 @@ static inline void put_y(const struct call *call, const struct segment *segment,
     (void)scale;
 }
 
-#if PAIRS_OF_VECTORS
+#if ROPE && PAIRS_OF_VECTORS
 /* Rotates the two vectors of a pair, and writes them. */
 static inline void put_pair(const struct call *call, const struct segment *segment, const index_t pair, const realv first,
                             const realv second, const float scale) {
@@ -324,22 +323,17 @@ static inline void put_pair(const struct call *call, const struct segment *segme
 }
 #endif
 
-#endif
-
-/* Writes one vector of y. scale: of an 8-bit y. */
+/* Writes the vector of y that belongs to s. scale: of an 8-bit y. */
 static inline void put_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
                               const struct affine *affine, const struct statistics statistics, const float scale) {
+    const realv y = y_of(call, s, affine, statistics);
 #if ROPE && !PAIRS_OF_VECTORS
     struct angles angles;
     find_angles(call, segment->row, &angles);
-    const realv y = y_of(call, s, affine, statistics);
     put_y(call, segment, v, v < ROTATED ? rotated(call, &angles, v, y, TURN_FORWARD) : y, scale);
-#elif IS_FP8(Y_DTYPE)
-    put_codes(call, segment, v, y_of(call, s, affine, statistics), scale);
-#elif PRESENT(Y_DTYPE)
-    STORE_VECTOR(Y_DTYPE)(segment->y, v, segment->lead, y_of(call, s, affine, statistics), call->aligned);
+#else
+    put_y(call, segment, v, y, scale);
 #endif
-    (void)scale;
 }
 
 /* squares: Σ(s − mean)² over the segment. */

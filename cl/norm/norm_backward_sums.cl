@@ -46,7 +46,7 @@ INLINED void sum_share(const struct call *call, global real *sums, const ulong i
     for (ulong turn = 0; turn < iterations; turn++) {
         const ulong first = (get_group_id(0) * iterations + turn) * SEGMENTS;
         if (first >= call->work)
-            return; /* the whole work-group */
+            break; /* the whole work-group */
         const ulong index = first + get_local_id(0) / LANES;
         const ulong chunk = index % CHUNKS;
         const ulong segment = index / CHUNKS;

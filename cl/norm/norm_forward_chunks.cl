@@ -11,7 +11,7 @@ INLINED void take_share(const struct call *call, global real *moments, local rea
     for (ulong turn = 0; turn < call->iterations; turn++) {
         const ulong index = get_group_id(0) * call->iterations + turn;
         if (index >= call->work)
-            return; /* the whole work-group */
+            break; /* the whole work-group */
         const struct segment segment = segment_at(call, index / CHUNKS, (index_t)(index % CHUNKS));
         const struct spread spread = spread_of_chunk(call, &segment, &lanes);
         if (segment.lane == 0) {
@@ -54,7 +54,7 @@ INLINED void put_share(const struct call *call, const global real *moments, loca
     for (ulong turn = 0; turn < call->iterations; turn++) {
         const ulong index = get_group_id(0) * call->iterations + turn;
         if (index >= call->work)
-            return; /* the whole work-group */
+            break; /* the whole work-group */
         const struct segment segment = segment_at(call, index / CHUNKS, (index_t)(index % CHUNKS));
         const struct memory memory = {0};
         const struct statistics statistics =

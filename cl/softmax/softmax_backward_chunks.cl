@@ -11,7 +11,7 @@ INLINED void take_share(const struct call *call, global real *sums, local real *
     for (ulong i = 0; i < call->iterations; i++) {
         const ulong index = get_group_id(0) * call->iterations + i;
         if (index >= call->work)
-            return; /* the whole work-group */
+            break; /* the whole work-group */
         const struct row row = row_at(call, index / CHUNKS, (index_t)(index % CHUNKS), true);
         const real sum = sum_over_lanes(&lanes, own_sum(call, &row));
         if (row.lane == 0)
@@ -33,7 +33,7 @@ INLINED void put_share(const struct call *call, const global real *sums, local r
     for (ulong i = 0; i < call->iterations; i++) {
         const ulong index = get_group_id(0) * call->iterations + i;
         if (index >= call->work)
-            return; /* the whole work-group */
+            break; /* the whole work-group */
         const struct row row = row_at(call, index / CHUNKS, (index_t)(index % CHUNKS), true);
         put_row(call, &row, sum_of_chunks(sums + index / CHUNKS * CHUNKS, &lanes));
     }

@@ -11,7 +11,7 @@ INLINED void take_share(const struct call *call, global real *totals, local real
     for (ulong i = 0; i < call->iterations; i++) {
         const ulong index = get_group_id(0) * call->iterations + i;
         if (index >= call->work)
-            return; /* the whole work-group */
+            break; /* the whole work-group */
         const struct row row = row_at(call, index / CHUNKS, (index_t)(index % CHUNKS), true);
         const struct totals own = totals_of(call, &row, &lanes);
         if (row.lane == 0) {
@@ -41,7 +41,7 @@ INLINED void put_share(const struct call *call, const global real *totals, local
     for (ulong i = 0; i < call->iterations; i++) {
         const ulong index = get_group_id(0) * call->iterations + i;
         if (index >= call->work)
-            return; /* the whole work-group */
+            break; /* the whole work-group */
         const struct row row = row_at(call, index / CHUNKS, (index_t)(index % CHUNKS), true);
         put_row(call, &row, totals_of_chunks(totals + index / CHUNKS * (2 * CHUNKS), &lanes));
     }
