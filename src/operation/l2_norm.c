@@ -143,12 +143,14 @@ static clnorm_status add_forward(clnorm_plan *plan, const void *desc, const stru
 
 /* ---------------------------------------------------------------------------------------------------------- dweight */
 
-/* The rows that use one row of weights are summed in count shares of share rows, with a work-item for each of the spans of
- * unroll vectors of columns. items: of those, work-items of a work-group. */
+/* The rows that use one row of weights are summed into slots, which are added up then. */
 struct slots {
-    uint64_t share, count;
-    uint64_t vec, unroll, spans, items;
-    struct cln_binding lengths, sums; /* parts of the workspace: [groups, rows], [weight_rows, count, cols] */
+    uint64_t share;             /* rows of a slot */
+    uint64_t count;             /* slots of a row of weights */
+    uint64_t vec, unroll;       /* columns of a vector, vectors of a work-item */
+    uint64_t spans, items;      /* work-items of a row, of a work-group */
+    struct cln_binding lengths; /* [groups, rows] of the workspace */
+    struct cln_binding sums;    /* [weight_rows, count, cols] of the workspace */
 };
 
 static uint64_t most_items(const clnorm_device_info *device) {
@@ -241,7 +243,7 @@ static clnorm_status add_backward(clnorm_plan *plan, const void *desc, const str
         return status;
     plan->tensor[CLN_DWEIGHT].vector = 0;
     plan->late_x = plan->late_dy = d->dweight.dtype != CLNORM_DTYPE_NONE; /* dweight is computed after dx */
-    if (slots.items && d->rows)
+    if (d->dweight.dtype && d->rows)
         cln_plan_set_workspace(plan, slots.sums.offset + slots.sums.size);
     if (d->rows)
         status = add_segments(plan, desc, work, "l2_norm_backward", parameters, cln_bind("norm", slots.lengths));

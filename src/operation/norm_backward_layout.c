@@ -58,7 +58,7 @@ static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_bin
 }
 
 /* Whether an output depends on c1 and c2 of the header's formulas. */
-static bool needs_means(const problem *p) {
+static bool needs_c1(const problem *p) {
     return p->dx.dtype || p->dresidual.dtype || (p->gate_first && p->dz.dtype);
 }
 
@@ -122,7 +122,6 @@ static uint64_t slots_of(const problem *p, const struct cln_workload *work, cons
 /* Sets the numbers of work-groups, slots and locks. */
 static clnorm_status lay_out_groups(const clnorm_device_info *device, const problem *p, const struct cln_workload *work,
                                     const struct cln_config *c, struct cln_backward_layout *layout) {
-    const bool sums_rows = p->dweight.dtype || p->dbias.dtype;
     const uint64_t weight_rows = p->weight_rows;
     if (p->rows && weight_rows > 1 && weight_rows > CLN_MOST_GROUPS / layout->blocks)
         return cln_fail(CLNORM_UNSUPPORTED,
@@ -130,10 +129,10 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
                         ", a launch has up to 2^30 work-groups",
                         weight_rows, CLN_MOST_GROUPS / layout->blocks);
     share_rows(device, work, c, layout);
-    const bool columns = sums_rows && p->rows && c->accumulator == CLN_ACCUMULATOR_COLUMNS;
+    const bool columns = work->sums_rows && p->rows && c->accumulator == CLN_ACCUMULATOR_COLUMNS;
     layout->column_lanes = columns ? cln_column_lanes(work, c, device->compute_units) : 1;
     layout->columns = columns ? cln_divide_up(cln_row_vectors(work, c), layout->column_lanes) : 0;
-    layout->slots = !sums_rows || layout->columns ? 0 : slots_of(p, work, c, layout);
+    layout->slots = !work->sums_rows || layout->columns ? 0 : slots_of(p, work, c, layout);
     layout->work_groups = cln_product(cln_product(layout->blocks, layout->row_groups), cln_weight_blocks(work, c));
     if (layout->work_groups > CLN_MOST_GROUPS || layout->columns > CLN_MOST_GROUPS - layout->work_groups)
         return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, or larger tiles, for at most 2^30 work-groups");
@@ -162,12 +161,12 @@ static uint64_t reduce_vec_of(const clnorm_device_info *device, const problem *p
 
 clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const problem *p, const struct cln_workload *work,
                                    const struct cln_config *c, struct cln_backward_layout *layout) {
-    const bool mean = p->norm == CLNORM_LAYER_NORM;
+    const bool has_mean = p->norm == CLNORM_LAYER_NORM;
     const uint64_t groups = work->groups, real = work->real_size, segments = p->rows * groups;
-    const bool means = needs_means(p), exchanged = means && cln_exchanges(c);
+    const bool c1 = needs_c1(p), exchanged = c1 && cln_exchanges(c);
     const struct cln_binding absent = {.role = CLN_WORKSPACE};
     *layout = (struct cln_backward_layout){.leads = cln_leads(work, c),
-                                           .split = means && (work->sums_given || (c->tile < p->group_size && !exchanged)),
+                                           .split = c1 && (work->sums_given || (c->tile < p->group_size && !exchanged)),
                                            .exchanged = exchanged,
                                            .locked = work->locked,
                                            .mean = absent,
@@ -183,7 +182,7 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     layout->columns_of_weight = work->columns_of_weight;
     layout->reduce_vec = reduce_vec_of(device, p, work, c);
     clnorm_status status = lay_out_groups(device, p, work, c, layout);
-    if (!status && !p->rstd_given && mean)
+    if (!status && !p->rstd_given && has_mean)
         status = add_part(layout, &layout->mean, segments, real);
     if (!status && !p->rstd_given)
         status = add_part(layout, &layout->rstd, segments, real);

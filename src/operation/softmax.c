@@ -92,11 +92,11 @@ static const struct cln_parameter backward_parameters[] = CLN_PARAMETERS(SOFTMAX
                                   backward_apply_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_APPLY_ARGS),
                                   backward_exchange_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS);
 
-static const struct kernel forward = {&cln_source_softmax, "softmax", forward_parameters},
+static const struct kernel whole = {&cln_source_softmax, "softmax", forward_parameters},
                            totals = {&cln_source_softmax_chunks, "softmax_totals", totals_parameters},
                            apply = {&cln_source_softmax_chunks, "softmax_apply", apply_parameters},
                            exchange = {&cln_source_softmax_exchange, "softmax_exchange", exchange_parameters};
-static const struct kernel backward = {&cln_source_softmax_backward, "softmax_backward", backward_parameters},
+static const struct kernel whole_backward = {&cln_source_softmax_backward, "softmax_backward", backward_parameters},
                            backward_sums = {&cln_source_softmax_backward_chunks, "softmax_backward_sums",
                                             backward_sums_parameters},
                            backward_apply = {&cln_source_softmax_backward_chunks, "softmax_backward_apply",
@@ -143,15 +143,15 @@ static clnorm_status add_exchange(clnorm_plan *plan, const void *desc, const str
 
 /* Adds the kernels for rows in chunks. The workspace holds the sums of each chunk, [rows, chunks, sums]. */
 static clnorm_status add_chunks(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
-    const bool is_back = is_backward(plan->operation);
-    const uint64_t sums = is_back ? 1 : 2;
+    const bool backward = is_backward(plan->operation);
+    const uint64_t sums = backward ? 1 : 2;
     struct cln_binding binding;
     clnorm_status status = cln_plan_set_chunks(plan, work->rows, 1, sums, work->real_size, &binding);
     if (status)
         return status;
-    const struct cln_argument part = cln_bind(is_back ? "sums" : "totals", binding);
-    status = add_kernel(plan, desc, is_back ? &backward_sums : &totals, part);
-    return status ? status : add_kernel(plan, desc, is_back ? &backward_apply : &apply, part);
+    const struct cln_argument part = cln_bind(backward ? "sums" : "totals", binding);
+    status = add_kernel(plan, desc, backward ? &backward_sums : &totals, part);
+    return status ? status : add_kernel(plan, desc, backward ? &backward_apply : &apply, part);
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
@@ -161,7 +161,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
         return add_exchange(plan, desc, work);
     if (plan->config.chunks > 1)
         return add_chunks(plan, desc, work);
-    return add_kernel(plan, desc, is_backward(plan->operation) ? &backward : &forward, (struct cln_argument){0});
+    return add_kernel(plan, desc, is_backward(plan->operation) ? &whole_backward : &whole, (struct cln_argument){0});
 }
 
 static const clnorm_softmax_desc initial_forward = CLNORM_SOFTMAX_DESC_INIT;
