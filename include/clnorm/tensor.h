@@ -42,8 +42,9 @@ typedef struct clnorm_dim {
 } clnorm_dim;
 
 /* A tensor of a descriptor. Its shape follows from the descriptor's rows and cols, its memory is in clnorm_args. F32, F16
- * and BF16 may be mixed; base.h has the rule for F64. All 0: the tensor is absent, or has the default that the descriptor
- * names. scaling, scale_group, scale_dtype and scale are for 8-bit dtypes, and 0 with any other. */
+ * and BF16 may be mixed; base.h has the rule for F64. With CLNORM_DTYPE_NONE the tensor has the dtype that the descriptor
+ * names, or else is absent, and its other members are not read. scaling, scale_group, scale_dtype and scale are for 8-bit
+ * dtypes, and 0 with any other. */
 typedef struct clnorm_tensor {
     clnorm_dtype dtype;
     clnorm_scaling scaling;
