@@ -211,6 +211,7 @@ static void rows_of_far_widths_are_not_used(void **state) {
         struct cln_config model;
         assert_int_equal(cln_config_choose(&context.device, &work, &(struct cln_config){0}, &model), CLNORM_SUCCESS);
         assert_int_equal(cln_tuning_choose(&plan, &key, cln_config_choose, &work, &automatic), CLNORM_SUCCESS);
+        assert_string_equal(plan.note, widths[i].lanes ? "from the library's database" : "");
         if (widths[i].lanes)
             assert_int_equal(plan.config.lanes, widths[i].lanes);
         else

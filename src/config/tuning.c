@@ -295,8 +295,11 @@ static bool choose_by_database(clnorm_plan *plan, const struct cln_tuning_key *k
     char name[CLN_TUNING_KEY], name_of_any[CLN_TUNING_KEY];
     write_name(&alike, name);
     write_name(&any, name_of_any);
-    return cln_config_choose_row(device, work, rows, name, few, choose, &plan->config) ||
-           (key->widest && cln_config_choose_row(device, work, rows, name_of_any, few, choose, &plan->config));
+    const bool chosen = cln_config_choose_row(device, work, rows, name, few, choose, &plan->config) ||
+                        (key->widest && cln_config_choose_row(device, work, rows, name_of_any, few, choose, &plan->config));
+    if (chosen && !*plan->note)
+        (void)snprintf(plan->note, sizeof plan->note, "from the library's database");
+    return chosen;
 }
 
 clnorm_status cln_tuning_choose(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose,

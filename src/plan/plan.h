@@ -127,7 +127,7 @@ struct clnorm_plan {
     bool draft;       /* stages have no kernels: for cln_plan_requirements alone */
     uint64_t workspace_size;
     char tuning_key[CLN_TUNING_KEY];
-    char note[CLN_NOTE];  /* how a tuning file affected the config; "" where it did not */
+    char note[CLN_NOTE];  /* where the config comes from, and whether a tuning file was used; "": the model's, or forced */
     pthread_mutex_t lock; /* held while arguments are set and kernels launched: all threads share a cl_kernel */
 };
 
