@@ -118,6 +118,17 @@ INTERCEPT_RELEASE(clReleaseKernel, cl_kernel)
 INTERCEPT_RELEASE(clReleaseMemObject, cl_mem)
 INTERCEPT_RELEASE(clReleaseEvent, cl_event)
 
+/* Past the last place, launches are counted alone. */
+static void note_launch(const size_t *offset, cl_uint num_wait, const cl_event *wait_list, const cl_event *event) {
+    const unsigned at = fault_calls.launches++;
+    if (at >= FAULT_LAUNCHES)
+        return;
+    struct fault_launch *const launch = &fault_calls.launch[at];
+    *launch = (struct fault_launch){offset ? *offset : 0, num_wait, {NULL}, event ? *event : NULL};
+    for (cl_uint i = 0; i < num_wait && i < FAULT_AWAITED; i++)
+        launch->awaited[i] = wait_list[i];
+}
+
 cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                                           const size_t *offset, const size_t *global, const size_t *local, cl_uint num_wait,
                                           const cl_event *wait_list, cl_event *event) {
@@ -125,6 +136,8 @@ cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kern
         return fault_calls.code;
     const cl_int code =
         GENUINE(clEnqueueNDRangeKernel)(queue, kernel, dimensions, offset, global, local, num_wait, wait_list, event);
+    if (code == CL_SUCCESS)
+        note_launch(offset, num_wait, wait_list, event);
     return event ? gained(code) : code;
 }
 

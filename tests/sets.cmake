@@ -25,9 +25,9 @@ set(quick_tests
     example_training_step example_two_devices install installed_tool readme_commands sample_is_its_generators
     sample_make symbols test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder
     test_cache_list test_check_cases test_config test_config_group test_config_group_parts test_config_text test_database
-    test_database_choice
-    test_device test_device_facts test_drivers test_element test_enqueue test_events test_extremes test_fault test_fp8
-    test_gelu test_group_norm test_group_norm_args test_manual test_model_choice test_norm_backward_args
+    test_database_choice test_device test_device_facts test_drivers test_element test_enqueue test_enqueue_calls
+    test_events test_extremes test_fault test_fp8 test_gelu test_group_norm test_group_norm_args test_manual
+    test_model_choice test_norm_backward_args
     test_norm_backward_columns test_norm_backward_desc test_norm_backward_differences test_norm_backward_layout
     test_norm_backward_locked test_norm_backward_messages test_norm_backward_numerics test_norm_backward_rows
     test_norm_backward_sweep test_norm_large test_norm_numerics test_norm_sweep test_one_call test_operations
@@ -42,9 +42,9 @@ set(quick_tests
 # ways. Kernels do not depend on the loader.
 set(loader_tests
     example_cpp example_forward example_out_of_order example_select example_training_step example_two_devices
-    test_buffers test_cache test_cache_folder test_device test_device_facts test_drivers test_enqueue test_events
-    test_exports test_fault test_one_call test_plan test_plan_store test_program test_program_disk test_select test_tool
-    test_tool_layout test_tool_run)
+    test_buffers test_cache test_cache_folder test_device test_device_facts test_drivers test_enqueue test_enqueue_calls
+    test_events test_exports test_fault test_one_call test_plan test_plan_store test_program test_program_disk test_select
+    test_tool test_tool_layout test_tool_run)
 
 # What runs under ThreadSanitizer, and the target that builds it.
 set(threads_tests test_cache test_enqueue test_one_call test_plan test_plan_store test_program)
