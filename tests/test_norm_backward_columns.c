@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -135,6 +136,44 @@ static void outputs_may_lie_over_inputs(void **state) {
     norm_backward_run_free(&apart);
 }
 
+/* Two dense tensors, whose surroundings may differ. */
+static bool same_elements(const struct tensor *tensor, const struct tensor *other) {
+    const size_t bytes = (size_t)(tensor->rows * tensor->cols) * clnorm_dtype_size(tensor->dtype);
+    return tensor->stride == tensor->cols && other->stride == other->cols &&
+           memcmp(tensor_elements(tensor), tensor_elements(other), bytes) == 0;
+}
+
+/* An out-of-order queue may run both parts of a launch at once: those that overwrite x or dy wait for those that read. */
+static void order_does_not_change_bits(void **state) {
+    enum { TIMES = 100, SLOW_TIMES = 2 };
+    const struct fixture *fixture = *state;
+    const int times = fixture_is_slow(fixture) ? SLOW_TIMES : TIMES;
+    const cl_command_queue queue = fixture_queue(fixture, fixture_out_of_order(fixture));
+    static const enum dx_place places[] = {DX_OVER_X, DX_OVER_DY};
+    struct norm_backward_case c = gated_case(fixture);
+    struct norm_backward_run apart = norm_backward_run_make(&c);
+    assert_int_equal(norm_backward_run_go(fixture, &apart), CLNORM_SUCCESS);
+    assert_true(norm_backward_run_receive(fixture, &apart) && norm_backward_run_check(&apart));
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &c.desc, &plan), CLNORM_SUCCESS);
+    c.dz_over_z = true;
+    for (int i = 0; i < times; i++) {
+        c.dx_place = places[i % 2];
+        struct norm_backward_run run = norm_backward_run_make(&c);
+        norm_backward_run_upload(fixture, &run);
+        const clnorm_args args = norm_backward_run_args(&run);
+        assert_int_equal(clnorm_plan_enqueue(plan, queue, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+        assert_int_equal(clFinish(queue), CL_SUCCESS);
+        assert_true(norm_backward_run_receive(fixture, &run));
+        assert_true(same_elements(&run.dx, &apart.dx) && same_elements(&run.dz, &apart.dz));
+        assert_true(same_elements(&run.dweight, &apart.dweight) && same_elements(&run.dbias, &apart.dbias));
+        norm_backward_run_free(&run);
+    }
+    clnorm_plan_destroy(plan);
+    norm_backward_run_free(&apart);
+    clReleaseCommandQueue(queue);
+}
+
 /* A sub-buffer over x is a cl_mem of its own, but the same memory: dx lies over x. */
 static void sub_buffers_are_found(void **state) {
     const struct fixture *fixture = *state;
@@ -164,9 +203,8 @@ static void sub_buffers_are_found(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_output_is_right),
-        cmocka_unit_test(nothing_else_is_launched),
-        cmocka_unit_test(outputs_may_lie_over_inputs),
+        cmocka_unit_test(every_output_is_right),       cmocka_unit_test(nothing_else_is_launched),
+        cmocka_unit_test(outputs_may_lie_over_inputs), cmocka_unit_test(order_does_not_change_bits),
         cmocka_unit_test(sub_buffers_are_found),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
