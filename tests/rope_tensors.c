@@ -33,8 +33,9 @@ struct rope_tensors rope_tensors_make(const clnorm_norm_desc *desc, uint64_t shi
     const uint64_t repeat = desc->rope_repeat ? desc->rope_repeat : 1, rows = (desc->rows + repeat - 1) / repeat;
     const uint64_t cos_stride = desc->rope_cos.stride ? desc->rope_cos.stride : dims / 2;
     const uint64_t sin_stride = desc->rope_sin.stride ? desc->rope_sin.stride : dims / 2;
-    rope.cos = tensor_make(desc->rope_cos.dtype, desc->rope_positions, dims / 2, cos_stride, shift, TENSOR_NAN);
-    rope.sin = tensor_make(desc->rope_sin.dtype, desc->rope_positions, dims / 2, sin_stride, shift, TENSOR_NAN);
+    const unsigned char surround = wild ? TENSOR_CANARY : TENSOR_NAN; /* where NaN is right, a table must not bring it */
+    rope.cos = tensor_make(desc->rope_cos.dtype, desc->rope_positions, dims / 2, cos_stride, shift, surround);
+    rope.sin = tensor_make(desc->rope_sin.dtype, desc->rope_positions, dims / 2, sin_stride, shift, surround);
     fill_table(&rope.cos, cos, dims);
     fill_table(&rope.sin, sin, dims);
     if (desc->position_given) {
