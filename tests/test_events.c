@@ -39,7 +39,8 @@ static void events_that_cannot_be_waited_for_are_refused(void **state) {
     args.x.mem = fixture_buffer(fixture, CL_MEM_READ_WRITE, SIZE);
     args.y.mem = fixture_buffer(fixture, CL_MEM_READ_WRITE, SIZE);
     const cl_event events[] = {gate_of(fixture->cl), gate_of(other)};
-    assert_int_equal(clSetUserEventStatus(events[0], CL_COMPLETE), CL_SUCCESS);
+    for (size_t i = 0; i < 2; i++) /* so that an enqueue that takes them does not wait for ever */
+        assert_int_equal(clSetUserEventStatus(events[i], CL_COMPLETE), CL_SUCCESS);
     assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 2, events, NULL), CLNORM_INVALID_ARGUMENT);
     assert_detail("wait_list[1] is an event of another cl_context");
 
@@ -50,7 +51,6 @@ static void events_that_cannot_be_waited_for_are_refused(void **state) {
     assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 1, events, NULL), CLNORM_SUCCESS);
     assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
 
-    assert_int_equal(clSetUserEventStatus(events[1], CL_COMPLETE), CL_SUCCESS);
     clReleaseEvent(events[0]);
     clReleaseEvent(events[1]);
     clReleaseEvent(failed);
