@@ -21,6 +21,14 @@ enum { MOST_ROWS = 300 };
 
 static const uint64_t widths[] = {100, 4096, 65536, 131072, 262144};
 
+/* In rows of an odd width, each begins elsewhere within a vector. With streaming stores CPUs use vectors at aligned
+ * addresses alone, as GPUs always do. */
+static const struct shape {
+    uint64_t rows, cols;
+    const char *config;
+} shapes[] = {{MOST_ROWS, 100, ""}, {MOST_ROWS, 4096, ""}, {33, 65536, ""}, {33, 131072, ""},
+              {33, 262144, ""},     {40, 1001, ""},        {40, 1025, ""},  {40, 1001, "stores=streaming"}};
+
 /* The matrix that an operation writes row by row. */
 static enum cln_role output_of(const struct cln_operation *operation) {
     for (unsigned i = 0; i < operation->tensor_count; i++)
@@ -31,12 +39,13 @@ static enum cln_role output_of(const struct cln_operation *operation) {
 
 /* A descriptor of bf16 inputs, with a weight if the operation has one, and one output of f32, in which the order of sums
  * shows. */
-static void describe(const struct cln_operation *operation, uint64_t rows, uint64_t cols, unsigned char *desc) {
+static void describe(const struct cln_operation *operation, const struct shape *shape, unsigned char *desc) {
     const uint32_t invariant = 1;
     cln_operation_init(operation, desc);
-    ((struct cln_desc_head *)(void *)desc)->rows = rows;
-    ((struct cln_desc_head *)(void *)desc)->cols = cols;
+    ((struct cln_desc_head *)(void *)desc)->rows = shape->rows;
+    ((struct cln_desc_head *)(void *)desc)->cols = shape->cols;
     memcpy(desc + operation->batch_invariant, &invariant, sizeof invariant);
+    *(clnorm_config *)(void *)(desc + operation->config) = config_of(shape->config);
     for (unsigned i = 0; i < operation->tensor_count; i++) {
         const struct cln_tensor_rule *const rule = &operation->tensors[i];
         clnorm_tensor *const tensor = (clnorm_tensor *)(void *)(desc + rule->offset);
@@ -47,11 +56,11 @@ static void describe(const struct cln_operation *operation, uint64_t rows, uint6
     }
 }
 
-static clnorm_plan *plan_of(const struct fixture *fixture, const struct cln_operation *operation, uint64_t rows,
-                            uint64_t cols) {
+static clnorm_plan *plan_of(const struct fixture *fixture, const struct cln_operation *operation,
+                            const struct shape *shape) {
     _Alignas(max_align_t) unsigned char desc[CLN_DESC_MOST];
     clnorm_plan *plan = NULL;
-    describe(operation, rows, cols, desc);
+    describe(operation, shape, desc);
     if (cln_operation_plan_create(operation, fixture->context, desc, &plan))
         fail_msg("%s: %s", operation->name, clnorm_error_detail());
     return plan;
@@ -68,11 +77,11 @@ static void knobs_do_not_depend_on_rows(void **state) {
     const struct fixture *fixture = *state;
     for (size_t o = 0; cln_operations[o]; o++)
         for (size_t w = 0; cln_operations[o]->batch_invariant && w < sizeof widths / sizeof *widths; w++) {
-            clnorm_plan *plan = plan_of(fixture, cln_operations[o], MOST_ROWS, widths[w]);
+            clnorm_plan *plan = plan_of(fixture, cln_operations[o], &(struct shape){MOST_ROWS, widths[w], ""});
             const struct cln_config expected = order_of(plan);
             clnorm_plan_destroy(plan);
             for (uint64_t rows = 1; rows < MOST_ROWS; rows++) {
-                plan = plan_of(fixture, cln_operations[o], rows, widths[w]);
+                plan = plan_of(fixture, cln_operations[o], &(struct shape){rows, widths[w], ""});
                 const struct cln_config order = order_of(plan);
                 if (memcmp(&order, &expected, sizeof order) != 0)
                     fail_msg("%s, %" PRIu64 " x %" PRIu64 ": %s", cln_operations[o]->name, rows, widths[w], plan->note);
@@ -105,21 +114,24 @@ static void tensors_free(struct tensors *tensors) {
     tensor_free(&tensors->output);
 }
 
-/* Runs an operation over the first rows, and copies its output to bytes. */
-static void run(const struct fixture *fixture, const struct cln_operation *operation, uint64_t rows,
-                struct tensors *tensors, unsigned char *bytes) {
+/* Runs an operation over as many rows of the input as the shape has, and copies its output to bytes. The first one's result
+ * is the first row of the output. */
+static void run(const struct fixture *fixture, const struct cln_operation *operation, const struct shape *shape,
+                uint64_t first, struct tensors *tensors, unsigned char *bytes) {
     struct tensor *const output = &tensors->output;
-    clnorm_plan *plan = plan_of(fixture, operation, rows, output->cols);
+    clnorm_buffer input = tensor_buffer(&tensors->input);
+    input.offset += 2 * first * output->cols;
+    clnorm_plan *plan = plan_of(fixture, operation, shape);
     clnorm_args args = CLNORM_ARGS_INIT;
     tensor_upload(fixture, output); /* NaNs in place of an earlier run's results */
     if (plan->tensor[CLN_X].element)
-        args.x = tensor_buffer(&tensors->input);
+        args.x = input;
     if (plan->tensor[CLN_DY].element)
-        args.dy = tensor_buffer(&tensors->input);
+        args.dy = input;
     if (plan->tensor[CLN_WEIGHT].element)
         args.weight = tensor_buffer(&tensors->weight);
     if (plan->tensor[CLN_Y].element)
-        args.y = tensor_buffer(plan->tensor[CLN_Y].written ? output : &tensors->input);
+        args.y = plan->tensor[CLN_Y].written ? tensor_buffer(output) : input;
     if (plan->tensor[CLN_DX].element)
         args.dx = tensor_buffer(output);
     if (clnorm_plan_workspace_size(plan))
@@ -127,41 +139,54 @@ static void run(const struct fixture *fixture, const struct cln_operation *opera
     if (clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL))
         fail_msg("%s: %s", operation->name, clnorm_error_detail());
     assert_int_equal(clEnqueueReadBuffer(fixture->queue, output->mem, CL_TRUE, output->first,
-                                         (size_t)(4 * rows * output->cols), bytes, 0, NULL, NULL),
+                                         (size_t)(4 * shape->rows * output->cols), bytes, 0, NULL, NULL),
                      CL_SUCCESS);
     if (args.workspace.mem)
         clReleaseMemObject(args.workspace.mem);
     clnorm_plan_destroy(plan);
 }
 
-/* Compares results for fewer rows, and for shifted tensors, with those for all rows. */
-static void check_bits(const struct fixture *fixture, const struct cln_operation *operation, struct tensors *aligned,
-                       struct tensors *shifted) {
-    const uint64_t most = aligned->output.rows, cols = aligned->output.cols;
-    const uint64_t rows[] = {1, 2, 17, most - 1, most};
-    unsigned char *const all = malloc((size_t)(4 * most * cols)), *const few = malloc((size_t)(4 * most * cols));
-    assert_true(all && few);
-    run(fixture, operation, most, aligned, all);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        run(fixture, operation, rows[i], rows[i] < most ? aligned : shifted, few);
-        if (memcmp(few, all, (size_t)(4 * rows[i] * cols)) != 0)
-            fail_msg("%s, %" PRIu64 " columns: %" PRIu64 "%s rows have other bits than %" PRIu64, operation->name, cols,
-                     rows[i], rows[i] < most ? "" : " shifted", most);
-    }
-    free(all);
+/* Fails where rows from first on, run alone, have other bits than among all rows of the shape. */
+static void check_rows(const struct fixture *fixture, const struct cln_operation *operation, const struct shape *shape,
+                       uint64_t first, uint64_t rows, struct tensors *tensors, const unsigned char *all) {
+    const size_t row = (size_t)(4 * shape->cols), bytes = (size_t)rows * row;
+    const struct shape part = {rows, shape->cols, shape->config};
+    unsigned char *const few = malloc(bytes);
+    assert_non_null(few);
+    run(fixture, operation, &part, first, tensors, few);
+    if (memcmp(few, all + (size_t)first * row, bytes) != 0)
+        fail_msg("%s, %" PRIu64 " columns, '%s': %" PRIu64 "%s rows from %" PRIu64 " on have other bits than all %" PRIu64,
+                 operation->name, shape->cols, shape->config, rows, rows < shape->rows ? "" : " shifted", first,
+                 shape->rows);
     free(few);
+}
+
+/* Compares results for fewer rows, for rows alone, and for shifted tensors, with those for all rows. */
+static void check_bits(const struct fixture *fixture, const struct cln_operation *operation, const struct shape *shape,
+                       struct tensors *aligned, struct tensors *shifted) {
+    const uint64_t most = shape->rows, rows[] = {1, 2, 17, most - 1}, alone[] = {1, 2, 3, most - 1};
+    unsigned char *const all = malloc((size_t)(4 * most * shape->cols));
+    assert_non_null(all);
+    run(fixture, operation, shape, 0, aligned, all);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_rows(fixture, operation, shape, 0, rows[i], aligned, all);
+    for (size_t i = 0; shape->cols % 2 && i < sizeof alone / sizeof *alone; i++) /* other rows begin at vectors */
+        check_rows(fixture, operation, shape, alone[i], 1, aligned, all);
+    check_rows(fixture, operation, shape, 0, most, shifted, all);
+    free(all);
 }
 
 static void rows_have_the_same_bits(void **state) {
     const struct fixture *fixture = *state;
     unsigned operations = 0;
-    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
-        const uint64_t most = widths[w] > 4096 ? 33 : MOST_ROWS;
-        struct tensors aligned = tensors_make(fixture, most, widths[w], 0);
-        struct tensors shifted = tensors_make(fixture, most, widths[w], 3);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        if (fixture->device.family == CLNORM_PLATFORM_MESA && *shapes[i].config) /* it has no streaming stores */
+            continue;
+        struct tensors aligned = tensors_make(fixture, shapes[i].rows, shapes[i].cols, 0);
+        struct tensors shifted = tensors_make(fixture, shapes[i].rows, shapes[i].cols, 3);
         for (size_t o = 0; cln_operations[o]; o++)
             if (cln_operations[o]->batch_invariant) {
-                check_bits(fixture, cln_operations[o], &aligned, &shifted);
+                check_bits(fixture, cln_operations[o], &shapes[i], &aligned, &shifted);
                 operations++;
             }
         tensors_free(&aligned);
