@@ -1,11 +1,13 @@
-/* Damaged entries of the cache, and files that are no entries: each is a miss. */
+/* Damaged and unfinished entries of the cache, and files that are no entries: each is a miss. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -166,6 +168,27 @@ static void other_types_of_files_are_a_miss_and_stay(void **state) {
     free(entry.bytes);
 }
 
+/* A disk that fills up anywhere within an entry: no part of it is kept, and an earlier one stays. */
+static void a_store_that_fails_leaves_nothing(void **state) {
+    const struct entry entry = make_entry(*state);
+    struct rlimit usual;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+    assert_ptr_not_equal(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
+    for (size_t room = 0; room < entry.length; room++) {
+        const struct rlimit small = {(rlim_t)room, usual.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        store(*state, "one");
+        store(*state, "two"); /* as long as the other one */
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+        if (scratch_count(*state) != 1 || !fetch(*state, "one") || fetch(*state, "two"))
+            fail_msg("with room for %zu of %zu bytes", room, entry.length);
+    }
+    assert_ptr_not_equal(signal(SIGXFSZ, SIG_DFL), SIG_ERR);
+    store(*state, "two");
+    assert_true(fetch(*state, "two"));
+    free(entry.bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         scratch_test(a_file_cut_anywhere_is_a_miss),
@@ -177,6 +200,7 @@ int main(void) {
         scratch_test(junk_is_a_miss),
         scratch_test(a_huge_file_is_a_miss_and_is_not_read),
         scratch_test(other_types_of_files_are_a_miss_and_stay),
+        scratch_test(a_store_that_fails_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
