@@ -1,4 +1,5 @@
 /* The folder of compiled programs: its path, its list of entries, and clearing it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,20 @@
 #include "program/cache_folder.h"
 #include "refusal.h"
 #include "scratch.h"
+
+/* The linker's --wrap redirects the library's calls to these. A user who may remove everything runs some tests. */
+int __real_unlinkat(int folder, const char *name, int flags);
+int __wrap_unlinkat(int folder, const char *name, int flags);
+
+static int unlink_code; /* the next removal fails with it; 0: it does not */
+
+int __wrap_unlinkat(int folder, const char *name, int flags) {
+    if (!unlink_code)
+        return __real_unlinkat(folder, name, flags);
+    errno = unlink_code;
+    unlink_code = 0;
+    return -1;
+}
 
 /* ------------------------------------------------------------------------------------------------------------- where */
 
@@ -217,6 +232,35 @@ static void without_a_folder_the_environment_decides(void **state) {
     assert_int_equal(scratch_count(dir), 1);
 }
 
+/* Files that cannot be removed are counted, and the others are removed. One that another process has just removed is no
+ * error. */
+static void files_that_stay_are_an_error(void **state) {
+    static const struct {
+        int code; /* of the first removal */
+        clnorm_status status;
+    } cases[] = {{EACCES, CLNORM_INVALID_ARGUMENT},
+                 {EPERM, CLNORM_INVALID_ARGUMENT},
+                 {EROFS, CLNORM_INVALID_ARGUMENT},
+                 {ENOENT, CLNORM_SUCCESS}};
+    const char *const dir = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t removed = 7;
+        store(dir, "a.cl", "", 10);
+        store(dir, "b.cl", "", 10);
+        store(dir, "c.cl", "", 10);
+        unlink_code = cases[i].code;
+        assert_int_equal(clnorm_cache_clear(dir, &removed), cases[i].status);
+        assert_int_equal(unlink_code, 0);
+        if (cases[i].status)
+            assert_detail("1 of 3 files of the cache folder cannot be removed");
+        assert_int_equal(removed, 2);
+        assert_int_equal(scratch_count(dir), 1);
+        assert_int_equal(clnorm_cache_clear(dir, &removed), CLNORM_SUCCESS);
+        assert_int_equal(removed, 1);
+        assert_int_equal(scratch_count(dir), 0);
+    }
+}
+
 /* With room for one more file descriptor the folder is opened, and not read. */
 static void an_unreadable_folder_is_an_error(void **state) {
     const char *const dir = *state;
@@ -245,7 +289,7 @@ int main(void) {
         scratch_test(entries_are_listed_with_their_texts),      scratch_test(the_latest_used_is_listed_first),
         scratch_test(damaged_entries_are_listed_without_texts), scratch_test(an_absent_folder_has_no_entries),
         scratch_test(an_unusable_folder_is_an_error),           scratch_test(an_unreadable_folder_is_an_error),
-        scratch_test(without_a_folder_the_environment_decides),
+        scratch_test(without_a_folder_the_environment_decides), scratch_test(files_that_stay_are_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
