@@ -69,7 +69,7 @@ static const struct {
     {"args.workspace", offsetof(clnorm_args, workspace), offsetof(struct norm_backward_run, workspace)},
 };
 
-enum { TENSORS = sizeof tensors / sizeof *tensors };
+enum { TENSORS = sizeof tensors / sizeof *tensors, WORKSPACE = TENSORS - 1 }; /* WORKSPACE: its index */
 
 static clnorm_buffer *buffer_at(clnorm_args *args, int i) {
     return (clnorm_buffer *)(void *)((char *)args + tensors[i].argument);
@@ -128,15 +128,18 @@ static void bad_buffers_are_refused(void **state) {
     scene_close(&scene);
 }
 
+/* Bytes from the first element to the end of the last one. */
+static uint64_t span_of(const struct tensor *tensor) {
+    return ((tensor->rows - 1) * tensor->stride + tensor->cols) * clnorm_dtype_size(tensor->dtype);
+}
+
 /* Each buffer has an element less than its tensor needs. */
 static void small_buffers_are_refused(void **state) {
     struct scene scene = scene_open(*state);
     for (int i = 0; i < TENSORS; i++) {
-        const struct tensor *tensor = tensor_at(&scene, i);
-        const bool workspace = tensor == &scene.run.workspace;
-        const uint64_t element = workspace ? 64 : clnorm_dtype_size(tensor->dtype);
-        const uint64_t span = workspace ? clnorm_plan_workspace_size(scene.plan)
-                                        : ((tensor->rows - 1) * tensor->stride + tensor->cols) * element;
+        const bool workspace = i == WORKSPACE;
+        const uint64_t element = workspace ? 64 : clnorm_dtype_size(tensor_at(&scene, i)->dtype);
+        const uint64_t span = workspace ? clnorm_plan_workspace_size(scene.plan) : span_of(tensor_at(&scene, i));
         clnorm_args args = norm_backward_run_args(&scene.run);
         clnorm_buffer *buffer = buffer_at(&args, i);
         buffer->offset = (size_of(buffer->mem) - span) / element * element + element;
@@ -186,6 +189,41 @@ static void workspace_must_be_aligned(void **state) {
         (void)snprintf(text, sizeof text, "%" PRIu64, offset);
         assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, (const char *[]){"args.workspace", text, "64", NULL});
     }
+    scene_close(&scene);
+}
+
+enum { WORKSPACE_AT = 1 << 14 }; /* in the buffer of the test below, more than any tensor's bytes */
+
+/* Arguments with a tensor and the workspace in one buffer: the tensor begins at a byte of it. */
+static clnorm_args sharing(const struct scene *scene, int i, cl_mem mem, uint64_t at) {
+    clnorm_args args = norm_backward_run_args(&scene->run);
+    *buffer_at(&args, i) = (clnorm_buffer){mem, at};
+    args.workspace = (clnorm_buffer){mem, WORKSPACE_AT};
+    return args;
+}
+
+/* An input or output that has one element in common with the workspace is refused; it may lie right before and after. */
+static void workspace_has_its_own_place(void **state) {
+    struct scene scene = scene_open(*state);
+    const uint64_t end = WORKSPACE_AT + clnorm_plan_workspace_size(scene.plan);
+    const cl_mem mem = fixture_buffer(scene.fixture, CL_MEM_READ_WRITE, (size_t)end + WORKSPACE_AT);
+    for (int i = 0; i < WORKSPACE; i++) {
+        const struct tensor *const tensor = tensor_at(&scene, i);
+        const uint64_t element = clnorm_dtype_size(tensor->dtype), before = WORKSPACE_AT - span_of(tensor);
+        const char *const words[] = {tensors[i].name, "args.workspace", "overlaps", NULL};
+        clnorm_args args = sharing(&scene, i, mem, before + element);
+        assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, words);
+        args = sharing(&scene, i, mem, end - element);
+        assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, words);
+    }
+    for (int i = 0; i < 2 * WORKSPACE; i++) {
+        const uint64_t before = WORKSPACE_AT - span_of(tensor_at(&scene, i / 2));
+        const clnorm_args args = sharing(&scene, i / 2, mem, i % 2 ? end : before);
+        if (clnorm_plan_enqueue(scene.plan, scene.fixture->queue, &args, 0, NULL, NULL))
+            fail_msg("%s: %s", tensors[i / 2].name, clnorm_error_detail());
+    }
+    assert_int_equal(clFinish(scene.fixture->queue), CL_SUCCESS);
+    clReleaseMemObject(mem);
     scene_close(&scene);
 }
 
@@ -262,6 +300,7 @@ int main(void) {
         cmocka_unit_test(buffers_without_elements_are_checked),
         cmocka_unit_test(workspace_must_be_aligned),
         cmocka_unit_test(unwanted_buffers_are_refused),
+        cmocka_unit_test(workspace_has_its_own_place),
         cmocka_unit_test(outputs_over_inputs_must_match_them),
         cmocka_unit_test(bad_calls_are_refused),
     };
