@@ -180,6 +180,41 @@ static void offsets_that_overlap_are_refused(void **state) {
     clReleaseMemObject(mem);
 }
 
+/* Tensors of 8 bits can have a single byte in common. */
+static void one_common_byte_is_refused(void **state) {
+    const struct fixture *fixture = *state;
+    enum { X = 1024, BYTES = ROWS * COLS };
+    static const struct {
+        uint64_t stride, y;
+        bool refused;
+    } cases[] = {{0, X - BYTES, false}, {0, X - BYTES + 1, true}, {0, X + BYTES - 1, true}, {0, X + BYTES, false},
+                 {100, X + 39, true},   {100, X + 40, false},     {100, X + 60, false},     {100, X + 61, true},
+                 {100, X + 539, true},  {100, X + 540, false},    {100, X - 39, true},      {100, X - 40, false},
+                 {100, X - 539, true},  {100, X - 540, false}};
+    const cl_mem mem = buffer_of(fixture, CL_MEM_READ_WRITE), scale = buffer_of(fixture, CL_MEM_READ_WRITE);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
+        clnorm_plan *plan = NULL;
+        desc.rows = ROWS;
+        desc.cols = COLS;
+        desc.x = desc.y =
+            (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .stride = cases[i].stride, .scaling = CLNORM_SCALING_TENSOR};
+        desc.y.scale = 0.5;
+        assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x = (clnorm_buffer){mem, X};
+        args.x_scale.mem = scale;
+        args.y = (clnorm_buffer){mem, cases[i].y};
+        const clnorm_status status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
+        if (status != (cases[i].refused ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS))
+            fail_msg("case %zu: %s, '%s'", i, clnorm_status_text(status), clnorm_error_detail());
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        clnorm_plan_destroy(plan);
+    }
+    clReleaseMemObject(mem);
+    clReleaseMemObject(scale);
+}
+
 /* L2 norm computes dweight from x and dy after dx is written. */
 static void dx_over_what_dweight_reads_is_refused(void **state) {
     const struct fixture *fixture = *state;
@@ -317,6 +352,7 @@ int main(void) {
         cmocka_unit_test(outputs_that_are_read_are_readable),
         cmocka_unit_test(scales_and_statistics_are_read),
         cmocka_unit_test(offsets_that_overlap_are_refused),
+        cmocka_unit_test(one_common_byte_is_refused),
         cmocka_unit_test(y_of_a_backward_has_its_own_place),
         cmocka_unit_test(dx_over_what_dweight_reads_is_refused),
         cmocka_unit_test(parts_of_a_buffer_overlap),
