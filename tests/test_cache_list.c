@@ -232,8 +232,8 @@ static void without_a_folder_the_environment_decides(void **state) {
     assert_int_equal(scratch_count(dir), 1);
 }
 
-/* Files that cannot be removed are counted, and the others are removed. One that another process has just removed is no
- * error. */
+/* Where a file cannot be removed the others are, and their number is not written. One that another process has just removed
+ * is no error. */
 static void files_that_stay_are_an_error(void **state) {
     static const struct {
         int code; /* of the first removal */
@@ -241,6 +241,7 @@ static void files_that_stay_are_an_error(void **state) {
     } cases[] = {{EACCES, CLNORM_INVALID_ARGUMENT},
                  {EPERM, CLNORM_INVALID_ARGUMENT},
                  {EROFS, CLNORM_INVALID_ARGUMENT},
+                 {EIO, CLNORM_INVALID_ARGUMENT},
                  {ENOENT, CLNORM_SUCCESS}};
     const char *const dir = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -253,7 +254,7 @@ static void files_that_stay_are_an_error(void **state) {
         assert_int_equal(unlink_code, 0);
         if (cases[i].status)
             assert_detail("1 of 3 files of the cache folder cannot be removed");
-        assert_int_equal(removed, 2);
+        assert_int_equal(removed, cases[i].status ? 7 : 2);
         assert_int_equal(scratch_count(dir), 1);
         assert_int_equal(clnorm_cache_clear(dir, &removed), CLNORM_SUCCESS);
         assert_int_equal(removed, 1);
