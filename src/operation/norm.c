@@ -1,11 +1,11 @@
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/arithmetic.h"
 #include "base/dtype.h"
 #include "base/status.h"
 #include "operation/dropout.h"
 #include "operation/fp8.h"
+#include "operation/norm_checks.h"
 #include "operation/norm_stages.h"
 #include "operation/norm_tiles.h"
 #include "operation/operations.h"
@@ -50,7 +50,7 @@ static const struct cln_statistic_rule statistics[] = {
     {"rstd", CLN_RSTD, offsetof(problem, save_rstd), true, 1},
 };
 
-/* y has x's dtype by default, unless y_t is written instead. z is present only with a gate. COAT's scales are BF16. */
+/* y has x's dtype by default, unless y_t is written instead. COAT's scales are BF16. */
 static clnorm_status prepare(void *desc) {
     problem *const p = desc;
     if (!p->y.dtype && !p->y_t.dtype)
@@ -58,25 +58,18 @@ static clnorm_status prepare(void *desc) {
     clnorm_tensor *const y = p->y.dtype ? &p->y : &p->y_t;
     if (p->accuracy == CLNORM_FP8_COMPATIBLE && cln_dtype_fp8(y->dtype) && !y->scale_dtype)
         y->scale_dtype = CLNORM_BF16;
-    if (!p->gate && cln_dtype_real(p->z.dtype))
-        p->z = (clnorm_tensor)CLNORM_TENSOR_NONE;
-    else if (p->gate && !p->z.dtype && !cln_dtype_fp8(p->x.dtype))
-        p->z.dtype = p->x.dtype;
+    cln_norm_complete_z(p->gate, p->x.dtype, &p->z);
     if (p->rope)
         cln_rope_complete(cln_or_else(p->group_size, p->cols), &p->rope_dims, &p->rope_repeat, &p->rope_cos, &p->rope_sin);
     return CLNORM_SUCCESS;
 }
 
 static clnorm_status check_values(const problem *p) {
-    if (!(fabs(p->weight_offset) <= cln_dtype_largest(p->x.dtype)))
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_offset is %g: expected a magnitude of at most %g",
-                        p->weight_offset, cln_dtype_largest(p->x.dtype));
-    if (p->weight_offset != 0 && !p->weight.dtype)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_offset is %g: expected 0 without a weight", p->weight_offset);
-    if (p->gate_first && !p->gate)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.gate_first is 1: expected 0 without a gate");
-    if (p->gate && !p->z.dtype)
-        return cln_dtype_refuse("z.dtype", p->z.dtype, "f32, f16 or bf16 with a gate and an 8-bit x");
+    clnorm_status status = cln_norm_check_weight_offset(p->weight_offset, p->weight.dtype, p->x.dtype);
+    if (!status)
+        status = cln_norm_check_gate(p->gate, p->gate_first, p->z.dtype);
+    if (status)
+        return status;
     if (p->save_mean && p->norm == CLNORM_RMS_NORM)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.save_mean is 1: expected 0, RMS norm has no mean");
     return CLNORM_SUCCESS;

@@ -1,5 +1,4 @@
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/arithmetic.h"
 #include "base/dtype.h"
@@ -10,6 +9,7 @@
 #include "operation/norm_backward_from_y.h"
 #include "operation/norm_backward_layout.h"
 #include "operation/norm_backward_stages.h"
+#include "operation/norm_checks.h"
 #include "operation/operations.h"
 #include "operation/rope.h"
 #include "plan/tensor.h"
@@ -59,16 +59,13 @@ static const struct cln_statistic_rule statistics[] = {
     {"rstd", CLN_RSTD, offsetof(problem, rstd_given), false, 1},
 };
 
-/* z is present only with a gate. With y_given, y takes x's place. */
+/* With y_given, y takes x's place. */
 static clnorm_status prepare(void *desc) {
     problem *const p = desc;
     const clnorm_status status = cln_backward_take_y(p);
     if (!p->reduction)
         p->reduction = CLNORM_REDUCTION_PARTIAL;
-    if (!p->gate && cln_dtype_real(p->z.dtype))
-        p->z = (clnorm_tensor)CLNORM_TENSOR_NONE;
-    else if (p->gate && !p->z.dtype && !cln_dtype_fp8(p->x.dtype))
-        p->z.dtype = p->x.dtype;
+    cln_norm_complete_z(p->gate, p->x.dtype, &p->z);
     if (p->rope)
         cln_rope_complete(cln_or_else(p->group_size, p->cols), &p->rope_dims, &p->rope_repeat, &p->rope_cos, &p->rope_sin);
     return status;
@@ -85,15 +82,11 @@ static clnorm_status check_statistics(const problem *p) {
 }
 
 static clnorm_status check_values(const problem *p) {
-    if (!(fabs(p->weight_offset) <= cln_dtype_largest(p->x.dtype)))
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_offset is %g: expected a magnitude of at most %g",
-                        p->weight_offset, cln_dtype_largest(p->x.dtype));
-    if (p->weight_offset != 0 && !p->weight.dtype)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_offset is %g: expected 0 without a weight", p->weight_offset);
-    if (p->gate && !p->z.dtype)
-        return cln_dtype_refuse("z.dtype", p->z.dtype, "f32, f16 or bf16 with a gate and an 8-bit x");
-    if (p->gate_first && !p->gate)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.gate_first is 1: expected 0 without a gate");
+    clnorm_status status = cln_norm_check_weight_offset(p->weight_offset, p->weight.dtype, p->x.dtype);
+    if (!status)
+        status = cln_norm_check_gate(p->gate, p->gate_first, p->z.dtype);
+    if (status)
+        return status;
     if (p->dz.dtype && !p->gate)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.dz.dtype is %s: expected none without a gate",
                         clnorm_dtype_name(p->dz.dtype));
