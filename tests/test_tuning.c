@@ -67,7 +67,6 @@ static struct outcome plan_with(const struct state *state, const clnorm_norm_des
     return outcome;
 }
 
-/* Writes rows of the device that is tested. */
 static void write_rows(const struct state *made, const char *rows) {
     write_file(made, made->fixture->device.name, made->fixture->device.driver, rows);
 }
@@ -293,8 +292,7 @@ static void test_other_files_are_not_used(void **state) {
     const struct state *const made = *state;
     const clnorm_device_info *const device = &made->fixture->device;
     char long_row[1200];
-    memset(long_row, ' ', sizeof long_row - 1);
-    long_row[sizeof long_row - 1] = '\0';
+    (void)snprintf(long_row, sizeof long_row, "%*s", (int)sizeof long_row - 1, "");
     const struct {
         const char *device, *driver, *rows, *says;
     } cases[] = {
