@@ -114,7 +114,7 @@ static clnorm_status check_flags(const char *name, const struct cln_tensor *tens
     return CLNORM_SUCCESS;
 }
 
-/* Reads a tensor's buffer, which kernels may use. The buffer of a tensor without elements may be missing. */
+/* Reads the buffer of a tensor that the descriptor has. */
 static clnorm_status check_buffer(const clnorm_plan *plan, enum cln_role role, const clnorm_buffer *buffer,
                                   struct memory *memory) {
     const char *const name = roles[role].name;
@@ -148,7 +148,7 @@ static clnorm_status check_tensor(const clnorm_plan *plan, enum cln_role role, c
     const struct cln_tensor *const tensor = &plan->tensor[role];
     if (!tensor->element && buffer->mem)
         return cln_fail(CLNORM_INVALID_BUFFER, "args.%s is given: the descriptor has no %s", name, name);
-    if (!tensor->element || (!tensor->span && !buffer->mem))
+    if (!tensor->element || (!tensor->span && !buffer->mem)) /* absent, or without elements, which may have no buffer */
         return CLNORM_SUCCESS;
     struct memory memory = {.size = 0};
     const clnorm_status status = check_buffer(plan, role, buffer, &memory);
