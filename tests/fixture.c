@@ -112,6 +112,13 @@ cl_command_queue fixture_queue(const struct fixture *fixture, cl_command_queue_p
     return queue;
 }
 
+cl_event fixture_gate(cl_context context) {
+    cl_int code;
+    const cl_event gate = clCreateUserEvent(context, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return gate;
+}
+
 cl_mem fixture_buffer(const struct fixture *fixture, cl_mem_flags flags, size_t bytes) {
     cl_int code;
     const cl_mem mem = clCreateBuffer(fixture->cl, flags, bytes, NULL, &code);

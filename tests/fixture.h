@@ -39,6 +39,9 @@ cl_command_queue_properties fixture_out_of_order(const struct fixture *fixture);
 /* Makes a queue on the fixture's device; ends the test on failure. */
 cl_command_queue fixture_queue(const struct fixture *fixture, cl_command_queue_properties properties);
 
+/* Makes a user event that nobody has completed; ends the test on failure. */
+cl_event fixture_gate(cl_context context);
+
 /* A buffer that a kernel may access as flags say. */
 cl_mem fixture_buffer(const struct fixture *fixture, cl_mem_flags flags, size_t bytes);
 

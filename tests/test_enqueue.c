@@ -44,13 +44,6 @@ static cl_int status_of(cl_event event) {
     return status;
 }
 
-static cl_event gate_of(const struct fixture *fixture) {
-    cl_int code;
-    const cl_event gate = clCreateUserEvent(fixture->cl, &code);
-    assert_int_equal(code, CL_SUCCESS);
-    return gate;
-}
-
 /* ---------------------------------------------------------------------------------------------------------- events */
 
 /* Work waits for every event of its list; its own event is complete when its outputs are written. */
@@ -60,7 +53,7 @@ static void check_wait_list(const struct fixture *fixture, cl_command_queue queu
     norm_run_upload(fixture, &run);
     clnorm_plan *plan = plan_of(fixture, &run);
     assert_int_equal(clnorm_plan_warm_up(plan, queue), CLNORM_SUCCESS);
-    const cl_event gates[2] = {gate_of(fixture), gate_of(fixture)};
+    const cl_event gates[2] = {fixture_gate(fixture->cl), fixture_gate(fixture->cl)};
     cl_event event = NULL;
     enqueue(plan, queue, &run, 2, gates, &event);
     assert_int_equal(clFlush(queue), CL_SUCCESS);
@@ -93,7 +86,7 @@ static void work_waits_for_its_list(void **state) {
 
 static void check_kernel_events(const struct fixture *fixture, clnorm_plan *plan, struct norm_backward_run *run,
                                 cl_command_queue queue) {
-    const cl_event gate = gate_of(fixture);
+    const cl_event gate = fixture_gate(fixture->cl);
     enum { MOST = 8 };
     const cl_uint count = clnorm_plan_kernel_count(plan);
     assert_in_range(count, 2, MOST);
@@ -158,7 +151,7 @@ static void events_chain_an_out_of_order_queue(void **state) {
     const cl_command_queue queue = fixture_queue(fixture, fixture_out_of_order(fixture));
     struct norm_run runs[LINKS];
     cl_event events[LINKS];
-    const cl_event gate = gate_of(fixture);
+    const cl_event gate = fixture_gate(fixture->cl);
     clnorm_plan *plan = NULL;
     for (int i = 0; i < LINKS; i++) {
         const struct norm_case norm_case = small_case(300, 1);
@@ -194,7 +187,7 @@ static void events_chain_an_out_of_order_queue(void **state) {
 /* An empty wait list may be a pointer or NULL, with and without rows. */
 static void empty_wait_lists_are_fine(void **state) {
     const struct fixture *fixture = *state;
-    const cl_event unused = gate_of(fixture);
+    const cl_event unused = fixture_gate(fixture->cl);
     for (uint64_t rows = 0; rows <= 3; rows += 3) {
         const struct norm_case norm_case = small_case(rows, 2);
         struct norm_run run = norm_run_make(&norm_case);
@@ -249,7 +242,7 @@ static void plan_may_go_before_its_work_is_done(void **state) {
     struct norm_run run = norm_run_make(&norm_case);
     norm_run_upload(fixture, &run);
     clnorm_plan *plan = plan_of(fixture, &run);
-    const cl_event gate = gate_of(fixture);
+    const cl_event gate = fixture_gate(fixture->cl);
     enqueue(plan, queue, &run, 1, &gate, NULL);
     clnorm_plan_destroy(plan);
     assert_int_equal(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);

@@ -37,14 +37,6 @@ struct scene {
     cl_event gates[2]; /* what each enqueue waits for: complete */
 };
 
-static cl_event gate_of(const struct fixture *fixture) {
-    cl_int code;
-    const cl_event gate = clCreateUserEvent(fixture->cl, &code);
-    assert_int_equal(code, CL_SUCCESS);
-    assert_int_equal(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
-    return gate;
-}
-
 static cl_mem zeros_of(const struct fixture *fixture, size_t bytes) {
     const cl_uchar zero = 0;
     const cl_mem mem = fixture_buffer(fixture, CL_MEM_READ_WRITE, bytes);
@@ -90,8 +82,10 @@ static void scene_open(struct scene *scene, const struct fixture *fixture, cl_co
     assert_in_range(clnorm_plan_kernel_count(scene->plan), 1, MOST_KERNELS);
     assert_arguments(scene->plan, shape);
     give_buffers(scene, shape->over_dy);
-    for (size_t i = 0; i < 2; i++)
-        scene->gates[i] = gate_of(fixture);
+    for (size_t i = 0; i < 2; i++) {
+        scene->gates[i] = fixture_gate(fixture->cl);
+        assert_int_equal(clSetUserEventStatus(scene->gates[i], CL_COMPLETE), CL_SUCCESS);
+    }
 }
 
 static void scene_close(struct scene *scene) {

@@ -12,13 +12,6 @@
 
 enum { ROWS = 6, COLS = 40, SIZE = 1 << 14 }; /* SIZE: bytes of every buffer, more than any tensor here */
 
-static cl_event gate_of(cl_context context) {
-    cl_int code;
-    const cl_event gate = clCreateUserEvent(context, &code);
-    assert_int_equal(code, CL_SUCCESS);
-    return gate;
-}
-
 static cl_int state_of(cl_event event) {
     cl_int state = CL_SUBMITTED;
     assert_int_equal(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL), CL_SUCCESS);
@@ -38,13 +31,13 @@ static void events_that_cannot_be_waited_for_are_refused(void **state) {
     clnorm_args args = CLNORM_ARGS_INIT;
     args.x.mem = fixture_buffer(fixture, CL_MEM_READ_WRITE, SIZE);
     args.y.mem = fixture_buffer(fixture, CL_MEM_READ_WRITE, SIZE);
-    const cl_event events[] = {gate_of(fixture->cl), gate_of(other)};
+    const cl_event events[] = {fixture_gate(fixture->cl), fixture_gate(other)};
     for (size_t i = 0; i < 2; i++) /* so that an enqueue that takes them does not wait for ever */
         assert_int_equal(clSetUserEventStatus(events[i], CL_COMPLETE), CL_SUCCESS);
     assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 2, events, NULL), CLNORM_INVALID_ARGUMENT);
     assert_detail("wait_list[1] is an event of another cl_context");
 
-    const cl_event failed = gate_of(fixture->cl);
+    const cl_event failed = fixture_gate(fixture->cl);
     assert_int_equal(clSetUserEventStatus(failed, -7), CL_SUCCESS);
     assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 1, &failed, NULL), CLNORM_INVALID_ARGUMENT);
     assert_detail("wait_list[0] has failed with OpenCL code -7");
@@ -88,7 +81,7 @@ static void check_failure(const struct fixture *fixture, cl_command_queue queue,
     args.workspace.mem = fixture_buffer(fixture, CL_MEM_READ_WRITE, SIZE);
     assert_int_equal(clEnqueueFillBuffer(fixture->queue, args.dweight.mem, &kept, 1, 0, SIZE, 0, NULL, NULL), CL_SUCCESS);
     assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
-    const cl_event gate = gate_of(fixture->cl);
+    const cl_event gate = fixture_gate(fixture->cl);
     cl_event events[MOST_KERNELS] = {NULL};
     const cl_uint last = clnorm_plan_kernel_count(plan) - 1;
     enqueue_to_fail(fixture, plan, queue, &args, gate, events);
