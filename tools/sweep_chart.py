@@ -5,7 +5,7 @@
   python3 tools/peers OP... --widths 512,1024,… --dtypes bf16 --json peers.json
   tools/sweep_chart.py docs/sweep.svg ours.json peers.json…
 
-Each operation has a panel. The name at a point is the peer's. Needs matplotlib.
+Each operation has a panel. A name at a point is that of the peer from there on. Needs matplotlib.
 """
 import json
 import sys
@@ -56,13 +56,17 @@ def draw(axes, operation, providers):
     axes.axhline(1, color=COPY, linestyle="--", linewidth=1, label="copy of as many bytes")
     peers = fastest_peers(providers)
     axes.plot([point[0] for point in peers], [point[1] for point in peers], "o-", color=PEER, markersize=3, label="fastest peer")
+    before = ""
     for cols, ratio, name in peers:
-        axes.annotate(name, (cols, ratio), (0, 5), textcoords="offset points", ha="center", fontsize=6, color=PEER)
+        if name != before:
+            axes.annotate(name, (cols, ratio), (0, 5), textcoords="offset points", ha="center", fontsize=6, color=PEER)
+        before = name
     ours = sorted(providers.get("clnorm", {}).items())
     axes.plot(*zip(*ours), "o-", color=OURS, markersize=3, label="libclnorm")
     ticks = [1 << power for power in range(6, 17) if ours[0][0] <= 1 << power <= ours[-1][0]]
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.set_ylim(0.9, max([ratio for _, ratio in ours] + [ratio for _, ratio, _ in peers]) * 1.15)
+    ratios = [ratio for _, ratio in ours] + [ratio for _, ratio, _ in peers]
+    axes.set_ylim(min(0.9, min(ratios) / 1.05), max(ratios) * 1.15)
 
 
 def main():
