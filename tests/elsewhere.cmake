@@ -4,7 +4,7 @@ set(rusticl "${CMAKE_CURRENT_SOURCE_DIR}/test_rusticl.sh")
 set(elsewhere oclgrind_args oclgrind_group_norm_exchange oclgrind_group_norm_pieces oclgrind_group_norm_pieces_backward
     oclgrind_norm_backward_teams oclgrind_norm_sweep oclgrind_softmax_exchange)
 foreach(test IN ITEMS
-    gelu group_norm group_norm_backward group_norm_fp8 leads norm_backward_abreast norm_backward_args
+    gelu group_norm group_norm_backward group_norm_configs group_norm_fp8 leads norm_backward_abreast norm_backward_args
     norm_backward_columns norm_backward_knobs norm_backward_sweep norm_fp8_tiles norm_knobs norm_slices norm_slices_knobs norm_weight_map
     quantize softmax)
     clnorm_add_test(oclgrind_${test} "${oclgrind}" $<TARGET_FILE:test_${test}>)
@@ -17,7 +17,8 @@ clnorm_add_test(oclgrind_group_norm_pieces "${oclgrind}" $<TARGET_FILE:test_grou
 clnorm_add_test(oclgrind_group_norm_pieces_backward "${oclgrind}" $<TARGET_FILE:test_group_norm_pieces_backward> races)
 clnorm_add_test(oclgrind_softmax_exchange "${oclgrind}" $<TARGET_FILE:test_softmax_exchange> races)
 clnorm_add_test(oclgrind_norm_sweep "${oclgrind}" $<TARGET_FILE:test_norm_sweep> --uninitialized)
-foreach(test IN ITEMS group_norm group_norm_backward norm_backward_teams norm_weight_map softmax_exchange)
+foreach(test IN ITEMS
+    group_norm group_norm_backward group_norm_configs norm_backward_teams norm_weight_map softmax_exchange)
     set_property(TEST oclgrind_${test} APPEND PROPERTY ENVIRONMENT CLNORM_TEST_QUICK=1) # minutes otherwise
 endforeach()
 foreach(test IN ITEMS
@@ -35,8 +36,8 @@ if(clnorm_has_tool)
 endif()
 set(avx2 "${CMAKE_CURRENT_SOURCE_DIR}/test_avx2.sh")
 foreach(test IN ITEMS
-    fp8 gelu group_norm group_norm_backward l2_norm norm_backward_fp8 norm_backward_numerics norm_backward_sweep
-    norm_chunks norm_fp8_tiles norm_numerics norm_slices norm_sweep quantize softmax)
+    fp8 gelu group_norm group_norm_backward group_norm_configs l2_norm norm_backward_fp8 norm_backward_numerics
+    norm_backward_sweep norm_chunks norm_fp8_tiles norm_numerics norm_slices norm_sweep quantize softmax)
     clnorm_add_test(avx2_${test} "${avx2}" $<TARGET_FILE:test_${test}>)
     set_property(TEST avx2_${test} APPEND PROPERTY ENVIRONMENT CLNORM_TEST_QUICK=3)
     list(APPEND elsewhere avx2_${test})
@@ -54,7 +55,7 @@ set(intel "${CMAKE_CURRENT_SOURCE_DIR}/test_intel.sh" "${CMAKE_BINARY_DIR}/drive
 set(trixie "${CMAKE_CURRENT_SOURCE_DIR}/test_trixie.sh" "${CMAKE_BINARY_DIR}/drivers/trixie")
 foreach(driver IN ITEMS intel trixie)
     set(programs args buffers cache drivers enqueue events extremes fp8 gelu group_norm group_norm_backward
-        group_norm_exchange group_norm_fp8 group_norm_outputs group_norm_pieces group_norm_pieces_backward l2_norm
+        group_norm_configs group_norm_exchange group_norm_fp8 group_norm_outputs group_norm_pieces group_norm_pieces_backward l2_norm
         norm_backward_abreast
         norm_backward_args norm_backward_columns norm_backward_fp8 norm_backward_locked norm_backward_messages norm_backward_numerics
         norm_backward_rows norm_backward_sweep norm_chunks norm_fp8_tiles norm_large norm_mixed norm_numerics

@@ -128,6 +128,21 @@ bool group_forward_is_right(const struct group_run *run) {
     return right;
 }
 
+unsigned group_forward_run(const struct fixture *fixture, const struct group_case *cases, size_t count) {
+    unsigned ran = 0;
+    for (size_t i = 0; i < 2 * count; i++) {
+        struct group_case c = cases[i / 2];
+        if (!group_case_takes(fixture, &c, i % 2 ? CLNORM_LAYOUT_LAST : CLNORM_LAYOUT_FIRST, i / 2))
+            continue;
+        struct group_run run = group_run_make(&c);
+        if (!group_forward_execute(fixture, &run, false) || !group_forward_is_right(&run))
+            group_case_fail(fixture, &c, i / 2);
+        group_run_free(&run);
+        ran++;
+    }
+    return ran;
+}
+
 /* before: the values that the sum is added to; absent without accumulation. */
 static bool sum_is_right(const struct tensor *tensor, const struct tensor *before, const char *name, uint64_t channel,
                          const struct ref_row_sum *sum, double roundings) {

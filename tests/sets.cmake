@@ -7,7 +7,7 @@ function(clnorm_put_in_sets test)
             set_property(TEST ${test} APPEND PROPERTY LABELS ${set})
         endif()
     endforeach()
-    foreach(seconds IN ITEMS 70 40 25 15)
+    foreach(seconds IN ITEMS 70 40 25)
         if("${test}" IN_LIST tests_of_${seconds}_seconds)
             set_tests_properties(${test} PROPERTIES COST ${seconds})
         endif()
@@ -18,8 +18,8 @@ endfunction()
 
 # What tools/test.sh runs: about 300 seconds of one core with an empty driver cache, and 400 on a slow day of a machine. Left
 # out: the sweeps of forced configs, of outer dimensions, of weights of several rows, of chunks, of fused, mixed, 8-bit and
-# quantised norms, of the backward from y, and of its teams; L2 norm and norms of slices; group norm's gradients; the tool's
-# operations besides norms, its backwards, and its benchmarks; the example with MPI.
+# quantised norms, of the backward from y, and of its teams; L2 norm and norms of slices; group norm's forced configs and
+# gradients; the tool's operations besides norms, its backwards, and its benchmarks; the example with MPI.
 set(quick_tests
     consumer_cmake consumer_pkg_config example_cpp example_forward example_out_of_order example_select
     example_training_step example_two_devices install installed_tool readme_commands sample_is_its_generators
@@ -51,24 +51,24 @@ set(threads_tests test_cache test_enqueue test_one_call test_plan test_plan_stor
 add_custom_target(threads_tests)
 add_dependencies(threads_tests ${threads_tests})
 
-# About how many seconds of one core tests take with an empty driver cache: two jobs end together when the long ones begin
-# first.
+# About how many seconds of one core the tests take that take more than 20 with an empty driver cache: two jobs end together
+# when the long ones begin first.
 set(tests_of_70_seconds
-    intel_gelu test_group_norm_backward test_group_norm_fp8 test_norm_backward_knobs trixie_norm_fp8
-    test_norm_backward_weight_map test_norm_rope test_norm_rope_backward test_outer trixie_norm_rope)
+    avx2_group_norm_backward lint_clang_tidy_src lint_clang_tidy_tools lint_kernels rusticl_norm_fp8_tiles
+    test_group_norm_backward test_group_norm_fp8 test_group_norm_outputs test_leads test_norm_backward_teams
+    test_norm_backward_weight_map test_norm_fp8 test_norm_rope test_norm_rope_backward test_outer test_tool_bench
+    test_tool_operations trixie_norm_rope)
 set(tests_of_40_seconds
-    avx2_group_norm_backward consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oclgrind_norm_backward_teams
-    plain_build test_group_norm_exchange test_group_norm_outputs test_norm_backward_from_y test_norm_backward_fused
-    test_norm_backward_numerics test_norm_backward_sweep test_norm_backward_teams test_norm_knobs test_norm_numerics
-    test_norm_quantized test_norm_slices test_norm_slices_knobs test_norm_sweep test_tool test_tool_bench
-    test_tool_operations test_tool_run)
+    avx2_group_norm example_mpi_norm intel_group_norm_fp8 lint_clang_tidy_tests oclgrind_norm_backward_teams
+    oclgrind_norm_knobs rusticl_leads rusticl_norm_numerics test_group_norm test_group_norm_configs
+    test_group_norm_exchange test_group_norm_pieces_backward test_norm_backward_fp8 test_norm_backward_fused
+    test_norm_backward_knobs test_norm_fused test_norm_heads test_norm_mixed test_norm_slices test_norm_slices_knobs
+    test_norm_weight_map test_tool trixie_norm_backward_teams)
 set(tests_of_25_seconds
-    avx2_group_norm example_mpi_norm intel_check intel_group_norm intel_group_norm_backward intel_norm_slices
-    oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_batch_invariant
-    test_fault test_gelu test_leads test_norm_fused test_norm_heads test_norm_weight_map test_quantize test_softmax
-    trixie_check trixie_gelu trixie_group_norm trixie_group_norm_backward trixie_group_norm_exchange trixie_norm_slices
-    oclgrind_group_norm_exchange rusticl_group_norm_exchange)
-set(tests_of_15_seconds
-    avx2_check avx2_gelu avx2_norm_backward_fp8 avx2_norm_numerics avx2_norm_slices lint_clang_tidy_tests lint_cppcheck
-    oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep oclgrind_norm_sweep oclgrind_quantize
-    test_norm_backward_locked test_norm_chunks test_norm_fp8_tiles test_program tool_check)
+    avx2_norm_numerics avx2_norm_slices avx2_softmax consumer_subproject intel_group_norm intel_group_norm_backward
+    intel_group_norm_exchange intel_group_norm_outputs intel_norm_numerics lint_cppcheck oclgrind_group_norm_exchange
+    plain_build rusticl_group_norm_exchange rusticl_group_norm_fp8 rusticl_norm_sweep rusticl_softmax
+    test_batch_invariant test_config test_gelu test_group_norm_pieces test_l2_norm test_norm_backward_abreast
+    test_norm_backward_from_y test_norm_backward_sweep test_norm_chunks test_norm_knobs test_norm_numerics
+    test_norm_quantized test_softmax test_tool_tune trixie_group_norm_backward trixie_group_norm_exchange
+    trixie_norm_fp8 trixie_norm_mixed trixie_norm_slices)
