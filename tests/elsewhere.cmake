@@ -55,9 +55,9 @@ set(intel "${CMAKE_CURRENT_SOURCE_DIR}/test_intel.sh" "${CMAKE_BINARY_DIR}/drive
 set(trixie "${CMAKE_CURRENT_SOURCE_DIR}/test_trixie.sh" "${CMAKE_BINARY_DIR}/drivers/trixie")
 foreach(driver IN ITEMS intel trixie)
     set(programs args buffers cache drivers enqueue events extremes fp8 gelu group_norm group_norm_backward
-        group_norm_configs group_norm_exchange group_norm_fp8 group_norm_outputs group_norm_pieces group_norm_pieces_backward l2_norm
-        norm_backward_abreast
-        norm_backward_args norm_backward_columns norm_backward_fp8 norm_backward_locked norm_backward_messages norm_backward_numerics
+        group_norm_configs group_norm_exchange group_norm_fp8 group_norm_outputs group_norm_pieces
+        group_norm_pieces_backward l2_norm norm_backward_abreast norm_backward_args norm_backward_columns
+        norm_backward_fp8 norm_backward_locked norm_backward_messages norm_backward_numerics
         norm_backward_rows norm_backward_sweep norm_chunks norm_fp8_tiles norm_large norm_mixed norm_numerics
         norm_slices norm_sweep one_call outer_args plan plan_store program quantize range rows_args softmax
         softmax_exchange)
