@@ -150,12 +150,14 @@ def _differentiable(compute, backward, setup):
 
 def _transformable(operator, backward, setup):
     """A torch.autograd.Function of an operator's inputs in the form that torch.func requires. Its call takes longer than
-    that of `_differentiable`."""
+    that of `_differentiable`. torch.compile leaves it to eager PyTorch: it would compile parts of it by themselves, and a
+    compiled gradient is differentiated at once, which `define_gradient` refuses."""
 
     class Transformed(torch.autograd.Function):
         generate_vmap_rule = True
 
         @staticmethod
+        @torch._disable_dynamo
         def forward(*inputs):
             return operator(*inputs)
 
@@ -165,6 +167,7 @@ def _transformable(operator, backward, setup):
                 setup(ctx, inputs, output)
 
         @staticmethod
+        @torch._disable_dynamo
         def backward(ctx, *gradients):
             return backward(ctx, *gradients)
 
