@@ -10,7 +10,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import clnorm
 import clnorm.torch as ct
+from clnorm import _call
 
 X, W = torch.randn(4, 64), torch.nn.Parameter(torch.randn(64))
 FUNCTIONS = {
@@ -175,6 +177,17 @@ def test_a_compiled_gradient_is_left_to_eager(function, gradient):
     torch.compiler.reset()
     compiled = torch.compile(lambda t: gradient(function, t), backend="aot_eager")
     torch.testing.assert_close(compiled(x), gradient(function, x), rtol=0, atol=0)
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
+@pytest.mark.parametrize("rows", [4, 1 << 14])  # of 256 bytes: results of 4 MiB get their memory in another way
+def test_a_compiled_call_without_gradients_is_left_to_eager(rows):
+    x = torch.randn(rows, 64)
+    torch.compiler.reset()
+    _call._quick.clear()
+    compiled = torch.compile(lambda t: clnorm.gelu(t) + 1, backend="aot_eager")
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), clnorm.gelu(x) + 1, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("make", [torch._neg_view, lambda x: torch.complex(x, x).conj().imag])

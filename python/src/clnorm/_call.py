@@ -18,6 +18,7 @@ from clnorm._record import Operation, fail, make_record
 
 _MOST_RECORDS = 4096
 _OVERLAP, _NO_MEMORY = lib.CLN_OVERLAP, lib.CLN_NO_MEMORY
+_host_run = lib.cln_host_run  # torch.compile has to guard the globals that a call with tensors reads, and cannot guard lib
 _records: dict = {}
 _quick: dict = {}  # of _repeated_calls: records of calls without a copy of an input and without constants
 _repeated_calls.start(int(ffi.cast("uintptr_t", ffi.addressof(lib, "cln_host_run"))))
@@ -161,7 +162,7 @@ def _note_writes(backend, outs) -> None:
 
 
 def _run_on_host(operation, record, arrays, seed):
-    status = lib.cln_host_run(_device.selected_host(), record.native, record.addresses(arrays), *seed)
+    status = _host_run(_device.selected_host(), record.native, record.addresses(arrays), *seed)
     if status:
         _raise(operation, record, status)
 

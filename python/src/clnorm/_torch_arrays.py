@@ -12,6 +12,7 @@ from clnorm._arrays import DLPACK_DTYPES, QUICK_TYPES, SIZES, Tensor
 from clnorm._native import lib
 
 _WITH_HUGE_PAGES = 4 << 20  # bytes from which new memory gets huge pages; NumPy requests them itself
+_use_huge_pages = lib.cln_use_huge_pages  # torch.compile has to guard the globals that `empty` reads, and cannot guard lib
 
 
 class NotMemory(ValueError):
@@ -66,7 +67,7 @@ class Torch:
     def empty(like, shape, dtype):
         tensor = torch.empty(shape, dtype=getattr(torch, dtype), device="cpu")
         if tensor.nbytes >= _WITH_HUGE_PAGES:
-            lib.cln_use_huge_pages(tensor.data_ptr(), tensor.nbytes)
+            _use_huge_pages(tensor.data_ptr(), tensor.nbytes)
         return tensor
 
     @staticmethod
