@@ -111,6 +111,14 @@ def test_a_wrong_normalized_shape_is_refused_by_name(requires_grad):
         ct.rms_norm(x, [8.0])
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_dropout_that_is_no_number_is_refused(requires_grad):
+    x = torch.randn(4, 8, requires_grad=requires_grad)
+    for wrong in (None, "", False):
+        with pytest.raises(TypeError, match="dropout: expected a number, got"):
+            ct.layer_norm(x, 8, dropout=wrong)
+
+
 @pytest.mark.parametrize("function", [
     clnorm.gelu,
     lambda x: ct.layer_norm(x, 16),

@@ -77,6 +77,7 @@ def _positions(position: Tensor) -> Tensor:
 def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
           group_size, weight_offset, weight_repeat, row_scale, rope, batch_invariant):
     tensors, sizes = (x, weight, bias, residual, z, row_scale), _sizes(normalized_shape)
+    dropout = _number("dropout", dropout)
     if rope is None and not dropout and _dispatch.is_unobserved(tensors) and not _dispatch.needs_gradient(tensors):
         try:
             result = _norm_forward(
