@@ -119,6 +119,12 @@ def test_a_dropout_that_is_no_number_is_refused(requires_grad):
             ct.layer_norm(x, 8, dropout=wrong)
 
 
+@pytest.mark.parametrize("wrong", [3, "float32", numpy.float32, torch.int32])
+def test_a_dtype_of_softmax_is_one_of_torch(wrong):
+    with pytest.raises(ValueError, match="dtype: expected a torch.dtype of floating-point numbers, or None, got"):
+        ct.softmax(torch.randn(4, 8), dtype=wrong)
+
+
 @pytest.mark.parametrize("function", [
     clnorm.gelu,
     lambda x: ct.layer_norm(x, 16),

@@ -138,6 +138,8 @@ def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None, *, ba
     """torch.nn.functional.softmax. A row of -inf only becomes 0; PyTorch makes it NaN. x is copied where dim is not the
     last dimension. batch_invariant: as in `layer_norm`."""
     _dispatch.check_cpu(x=x)
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        _fail("dtype", "a torch.dtype of floating-point numbers, or None", repr(dtype))
     x = x if dtype is None else x.to(dtype)
     if x.dim() == 0:
         return softmax(x.unsqueeze(0), dim, batch_invariant=batch_invariant).squeeze(0)
