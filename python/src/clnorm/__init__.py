@@ -19,7 +19,7 @@ __dlpack__        arrays of any package in memory of the CPU, or of OpenCL where
 
 The memory of results of 32 MiB and more is kept when they are freed, and reused: the first access to new memory takes
 longer than a norm. At most 256 MiB are kept for NumPy and torch; CLNORM_KEPT_MIB sets another limit. Such a result, and
-any torch result, cannot be resized in place.
+most torch results, cannot be resized in place.
 
 Several threads may call at once: Python's lock is released while the device works. A process that is forked after the first
 call cannot call again. select() chooses the device; until then it is that of CLNORM_DEVICE.

@@ -38,7 +38,7 @@ class Norm(NamedTuple):
     """The results of a norm that returns more than y. A result that was not requested is None.
 
     y: as x.  residual_out: residual + dropout(x) in residual's dtype, the residual of the next layer.
-    mean, rstd: statistics for the backward, of x's shape without the normalised dimensions; with group_size (groups, …).
+    mean, rstd: the backward's statistics, of x's shape without the normalised dimensions; with several groups (groups, …).
     scale: the scales of an 8-bit y: y * scale is its value.  y_transposed: a transposed copy of y, (columns, rows).
     y_row_scale: the scale that each row of y would have with a scaling of "row".
     dropout_mask: of x's shape and bool: True where dropout kept an element of x.

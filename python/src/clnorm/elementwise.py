@@ -38,7 +38,7 @@ _GELU_FORMS = {"none": lib.CLNORM_GELU_ERF, "tanh": lib.CLNORM_GELU_TANH}
 
 
 class L2Norm(NamedTuple):
-    """y, and the length of each segment, of x's shape without the last dimension; with group_size (groups, …)."""
+    """y, and the length of each segment, of x's shape without the last dimension; with several segments (segments, …)."""
 
     y: Any
     norm: Any
@@ -52,7 +52,7 @@ class L2NormGradients(NamedTuple):
 
 
 class Quantized(NamedTuple):
-    """q in 8 bits, and its scales in float32: x is about q * scale."""
+    """q in 8 bits, and its scales in float32 or scale_dtype: x is about q * scale."""
 
     q: Any
     scale: Any
