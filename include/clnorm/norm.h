@@ -76,7 +76,8 @@ typedef enum clnorm_fp8_accuracy {
  * does not change the scale of other rows. One scale for the whole tensor is given by the descriptor, or measured; to
  * measure it, x, z and residual are read twice. With CLNORM_FP8_FUSED, a plain RMS norm from an x with scales of groups to
  * a y with one measured scale rounds x · (x_scale · rstd / y_scale) · weight to codes, without a quotient: a code may
- * differ by one step from that of clnorm_quantize.
+ * differ by one step from that of clnorm_quantize. Its amax is made of x · weight: elements where that is past 3.4e38 do
+ * not count, although their y may be smaller.
  *
  * Dropout. dropout(x) is x / (1 − p) for the elements that are kept, and 0 for the others, also where x is not finite. The
  * element of row r and column c of the call is kept where its random word of 32 bits is at least ⌊p · 2³²⌋. That is word
