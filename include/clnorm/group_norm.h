@@ -87,9 +87,10 @@ CLNORM_API clnorm_status clnorm_group_norm(clnorm_context *context, cl_command_q
  * After a forward with a residual, x is its s, such as residual_out, and dx is the gradient of both x and residual.
  * dresidual_out is the gradient of residual_out. dresidual is dx again, in a dtype of its own. Sums over samples are
  * compensated (Kahan 1965); for images that run with the kernels of layer norm (config.h) they may be those of
- * clnorm_norm_backward. Every sum has the same bits from run to run; dx does not depend on rows. With 0 rows dweight and
- * dbias are 0, or stay as they are with accumulate. dx may be x or dy itself, and dresidual may be dresidual_out itself.
- * Thread safety and errors as in plan.h. */
+ * clnorm_norm_backward. An infinity among the terms of any of these sums, or an overflow, may make it NaN. Every sum has
+ * the same bits from run to run; dx does not depend on rows. With 0 rows dweight and dbias are 0, or stay as they are with
+ * accumulate. dx may be x or dy itself, and dresidual may be dresidual_out itself. Thread safety and errors as in plan.h.
+ */
 typedef struct clnorm_group_norm_backward_desc {
     uint64_t size; /* sizeof(clnorm_group_norm_backward_desc) */
     uint64_t rows; /* 0 and up */

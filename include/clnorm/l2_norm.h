@@ -65,7 +65,8 @@ CLNORM_API clnorm_status clnorm_l2_norm(clnorm_context *context, cl_command_queu
  *   dweight = Σ dy · x̂, over the rows that take that row of the weight
  *
  * The lengths are computed again from x. dweight's sum over rows is compensated (Kahan 1965), and has the same bits from
- * run to run. With 0 rows it is 0. Without a dweight, dx may be x or dy itself. Thread safety and errors as in plan.h.
+ * run to run; an infinity among its terms, or an overflow, may make it NaN. With 0 rows it is 0. Without a dweight, dx may
+ * be x or dy itself. Thread safety and errors as in plan.h.
  *
  * Σ(x̂ · g) is Σ(x · g) / length. In f32 (f64 with F64 tensors) a Σ(x · g) past the largest number, such as 3.4e38 with |x|
  * of 1e15 and |g| of 1e24, makes dx infinite or NaN. Products below the smallest normal number, 1.2e-38, may count as 0. */
