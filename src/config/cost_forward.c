@@ -109,7 +109,7 @@ static double loads_ns(const struct count *n) {
     const double batches = n->work->work >= CLN_WORK_SOFTMAX ? n->waits : n->batches;
     const double first = 1 + 0.8 * (batches - 1) + 0.1 * (n->vectors - 1);
     const double again = n->c->keep == CLN_KEEP_REREAD  ? 0.2 * (1 + 0.9 * (n->waits - 1))
-                         : n->c->keep == CLN_KEEP_LOCAL ? 0.1
+                         : n->c->keep == CLN_KEEP_LOCAL ? 0.8
                                                         : 0;
     return n->facts->latency_ns * (first + again + weights_latencies(n) + late_gate(n));
 }
