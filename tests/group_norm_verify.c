@@ -128,7 +128,7 @@ bool group_forward_is_right(const struct group_run *run) {
     return right;
 }
 
-unsigned group_forward_run(const struct fixture *fixture, const struct group_case *cases, size_t count) {
+unsigned group_forward_check_cases(const struct fixture *fixture, const struct group_case *cases, size_t count) {
     unsigned ran = 0;
     for (size_t i = 0; i < 2 * count; i++) {
         struct group_case c = cases[i / 2];

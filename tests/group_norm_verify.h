@@ -12,7 +12,7 @@ bool group_forward_is_right(const struct group_run *run);
 
 /* Runs each case with both layouts, or with the one that it names, where the device takes it. Fails where a result is
  * wrong. Returns the number of runs. */
-unsigned group_forward_run(const struct fixture *fixture, const struct group_case *cases, size_t count);
+unsigned group_forward_check_cases(const struct fixture *fixture, const struct group_case *cases, size_t count);
 
 /* statistics_given: the backward read mean and rstd of the run. */
 bool group_backward_is_right(const struct group_run *run, bool statistics_given);
