@@ -120,8 +120,8 @@ typedef struct clnorm_norm_desc {
     uint64_t rope_positions;    /* with rope: 1 and up; without position_given at least rows / rope_repeat, rounded up */
     uint64_t rope_repeat;       /* neighbouring rows that have one position; 0: 1 */
     /* Added to the variance: 0 to the largest number of f32 (of f64 with an x in F64). The variance has the same range. In
-     * f32, a sum of squares past 3.4e38 (|s| of 1e30, or 4096 of 1e18) makes rstd and x̂ 0 in RMS norm, and 0 or NaN in
-     * layer norm, where a sum of s past 3.4e38 does so, too. Squares below 1.2e-38 may count as 0: with |s| of 1e-23 and
+     * f32, a sum of squares past 3.4e38 (|s| of 1e30, or 4096 of 1e18) makes rstd and x̂ 0 in RMS norm. In layer norm it
+     * makes them 0 or NaN, and so does a sum of s past 3.4e38. Squares below 1.2e-38 may count as 0: with |s| of 1e-23 and
      * an eps of 0, rstd is infinite. */
     double eps;
     double weight_offset; /* added to every weight: 1 for zero-centred weights; 0 without a weight */
