@@ -70,6 +70,17 @@ static void arguments_come_in_any_order(void **state) {
     clnorm_plan_destroy(plan);
 }
 
+/* A list may include others, of which each may include more. */
+static void arguments_come_from_included_lists(void **state) {
+    const struct cln_argument inner[] = {cln_integer("blocks", 8), {0}};
+    const struct cln_argument outer[] = {cln_integer("cols", 8), cln_include(inner), {0}};
+    const struct cln_argument arguments[] = {cln_include(outer), out(), cln_integer("iterations", 1), {0}};
+    clnorm_plan *plan = make_plan(*state);
+    assert_int_equal(add(plan, gelu_parameters, arguments), CLNORM_SUCCESS);
+    assert_int_equal(plan->stages, 1);
+    clnorm_plan_destroy(plan);
+}
+
 /* A plan has room for CLN_STAGES kernels. */
 static void too_many_stages_are_refused(void **state) {
     clnorm_plan *plan = make_plan(*state);
@@ -116,6 +127,12 @@ static void wrong_arguments_are_named(void **state) {
                    "kernel gelu_rows, parameter columns: an argument is given, and the kernel has no such parameter");
     const struct cln_argument twice[] = {out(), cln_integer("cols", 8), cln_integer("cols", 9), {0}};
     assert_refused(*state, gelu_parameters, twice, "kernel gelu_rows, parameter cols: two arguments are given");
+    const struct cln_argument included_unknown[] = {out(), cln_include(&unknown[1]), {0}};
+    assert_refused(*state, gelu_parameters, included_unknown,
+                   "kernel gelu_rows, parameter columns: an argument is given, and the kernel has no such parameter");
+    const struct cln_argument cols[] = {cln_integer("cols", 8), {0}};
+    const struct cln_argument included_twice[] = {out(), cln_include(cols), cln_integer("cols", 9), {0}};
+    assert_refused(*state, gelu_parameters, included_twice, "kernel gelu_rows, parameter cols: two arguments are given");
     const struct cln_argument real[] = {out(), cln_real("iterations", 1), {0}};
     assert_refused(*state, gelu_parameters, real, "kernel gelu_rows, parameter iterations: expected an integer");
     const struct cln_argument number[] = {cln_integer("out", 1), {0}};
@@ -141,9 +158,9 @@ static void wrong_parameters_are_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arguments_come_in_any_order), cmocka_unit_test(too_many_stages_are_refused),
-        cmocka_unit_test(missing_arguments_are_named), cmocka_unit_test(wrong_arguments_are_named),
-        cmocka_unit_test(wrong_parameters_are_named),
+        cmocka_unit_test(arguments_come_in_any_order), cmocka_unit_test(arguments_come_from_included_lists),
+        cmocka_unit_test(too_many_stages_are_refused), cmocka_unit_test(missing_arguments_are_named),
+        cmocka_unit_test(wrong_arguments_are_named),   cmocka_unit_test(wrong_parameters_are_named),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -13,18 +13,10 @@ clnorm_status cln_group_norm_tickets(uint64_t *size, struct cln_binding *tickets
     return cln_group_norm_part(size, CACHE_LINE_WORDS, sizeof(cl_uint), tickets);
 }
 
-enum { OWN = 4, MOST_ARGUMENTS = 8 };
-
-/* Adds a launch whose work-groups exchange sums. own: the arguments before the kernel's. */
+/* Adds a launch whose work-groups exchange sums. arguments: all of the kernel. */
 static clnorm_status add_launch(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_kernel *kernel,
-                                const struct cln_argument own[OWN]) {
+                                const struct cln_argument *arguments) {
     const uint64_t groups = cln_group_exchangers(&plan->context->device, &plan->work, &plan->config);
-    struct cln_argument arguments[OWN + MOST_ARGUMENTS + 1] = {{0}};
-    unsigned count = 0;
-    for (unsigned i = 0; i < OWN && own[i].name; i++)
-        arguments[count++] = own[i];
-    for (unsigned i = 0; i < MOST_ARGUMENTS && kernel->arguments[i].name; i++)
-        arguments[count++] = kernel->arguments[i];
     const struct cln_stage_recipe recipe = {
         .source = kernel->source,
         .kernel = kernel->name,
@@ -44,14 +36,16 @@ clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_sp
                                           struct cln_binding parts) {
     struct cln_binding words = tickets;
     words.size = parts.offset + parts.size - tickets.offset;
-    const struct cln_argument own[OWN] = {
+    const struct cln_argument arguments[] = {
         cln_integer("iterations", 1),
         cln_integer("ahead", cln_group_ahead(&plan->context->device, &plan->work, &plan->config)),
         cln_bind("tickets", tickets),
         cln_bind("parts", parts),
+        cln_include(kernel->arguments),
+        {0},
     };
     const clnorm_status status = cln_add_clear_words(plan, spec, kernel->source, words);
-    return status ? status : add_launch(plan, spec, kernel, own);
+    return status ? status : add_launch(plan, spec, kernel, arguments);
 }
 
 clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, uint64_t pieces, bool clears,
@@ -63,10 +57,11 @@ clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, 
 
 clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec *spec,
                                         const struct cln_group_norm_kernel *kernel, struct cln_binding words) {
-    const struct cln_argument own[OWN] = {cln_integer("iterations", 1), cln_bind("words", words), {0}};
+    const struct cln_argument arguments[] = {
+        cln_integer("iterations", 1), cln_bind("words", words), cln_include(kernel->arguments), {0}};
     struct cln_spec bounded = *spec;
     bounded.most_registers = cln_group_most_registers(&plan->work, &plan->config);
     const bool clears = words.element == sizeof(cl_uint);
     const clnorm_status status = clears ? cln_add_clear_words(plan, &bounded, kernel->source, words) : CLNORM_SUCCESS;
-    return status ? status : add_launch(plan, &bounded, kernel, own);
+    return status ? status : add_launch(plan, &bounded, kernel, arguments);
 }

@@ -160,13 +160,10 @@ static bool shares_units(const struct cln_spec *spec) {
 
 static clnorm_status add(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_kernel *kernel,
                          bool unaligned) {
-    enum { MOST_ARGUMENTS = 8 };
     const uint64_t blocks = unaligned && shares_units(spec) ? kernel->work : cln_divide_up(kernel->work, spec->segments);
     const uint64_t wish = unaligned ? plan->config.iterations : 1;
     const uint64_t iterations = cln_launch_iterations(wish, blocks, CLN_MOST_GROUPS);
-    struct cln_argument arguments[MOST_ARGUMENTS + 2] = {cln_integer("iterations", iterations)};
-    for (unsigned i = 0; i < MOST_ARGUMENTS && kernel->arguments[i].name; i++)
-        arguments[i + 1] = kernel->arguments[i];
+    const struct cln_argument arguments[] = {cln_integer("iterations", iterations), cln_include(kernel->arguments), {0}};
     const struct cln_stage_recipe recipe = {
         .source = kernel->source,
         .kernel = kernel->name,

@@ -22,6 +22,10 @@ struct cln_argument cln_real(const char *name, double real) {
     return (struct cln_argument){.name = name, .kind = CLN_ARGUMENT_REAL, .real = real};
 }
 
+struct cln_argument cln_include(const struct cln_argument *list) {
+    return (struct cln_argument){.name = "", .kind = CLN_ARGUMENT_LIST, .list = list};
+}
+
 /* The arguments of a kernel in the order of its parameters, as clSetKernelArg takes them. Tensors are set at each
  * enqueue. */
 struct settings {
@@ -62,10 +66,15 @@ static clnorm_status refuse(const struct assembly *assembly, const char *name, c
     return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s, parameter %s: %s", assembly->recipe->kernel, name, what);
 }
 
-static const struct cln_argument *find_argument(const struct cln_argument *arguments, const char *name) {
-    while (arguments->name && strcmp(arguments->name, name) != 0)
-        arguments++;
-    return arguments->name ? arguments : NULL;
+/* The first argument with a name, in a list or those that it includes; NULL: there is none. */
+static const struct cln_argument *find_argument(const struct cln_argument *list, const char *name) {
+    const struct cln_argument *found = NULL;
+    for (; list->name && !found; list++)
+        if (list->kind == CLN_ARGUMENT_LIST)
+            found = find_argument(list->list, name);
+        else if (strcmp(list->name, name) == 0)
+            found = list;
+    return found;
 }
 
 static bool has_parameter(const struct cln_parameter *parameters, const char *name) {
@@ -170,15 +179,25 @@ static clnorm_status append_parameter(struct assembly *assembly, const struct cl
     }
 }
 
+/* Refuses arguments without a parameter, and second ones for the same parameter. */
+static clnorm_status check_arguments(const struct assembly *assembly, const struct cln_argument *list) {
+    const struct cln_stage_recipe *const recipe = assembly->recipe;
+    clnorm_status status = CLNORM_SUCCESS;
+    for (; list->name && !status; list++)
+        if (list->kind == CLN_ARGUMENT_LIST)
+            status = check_arguments(assembly, list->list);
+        else if (!has_parameter(recipe->parameters, list->name))
+            status = refuse(assembly, list->name, "an argument is given, and the kernel has no such parameter");
+        else if (find_argument(recipe->arguments, list->name) != list)
+            status = refuse(assembly, list->name, "two arguments are given");
+    return status;
+}
+
 static clnorm_status append_parameters(struct assembly *assembly) {
     const struct cln_stage_recipe *const recipe = assembly->recipe;
-    for (const struct cln_argument *argument = recipe->arguments; argument->name; argument++) {
-        if (!has_parameter(recipe->parameters, argument->name))
-            return refuse(assembly, argument->name, "an argument is given, and the kernel has no such parameter");
-        if (find_argument(argument + 1, argument->name))
-            return refuse(assembly, argument->name, "two arguments are given");
-    }
-    clnorm_status status = append_integer(assembly, recipe->work);
+    clnorm_status status = check_arguments(assembly, recipe->arguments);
+    if (!status)
+        status = append_integer(assembly, recipe->work);
     for (const struct cln_parameter *parameter = recipe->parameters; parameter->name && !status; parameter++)
         status = append_parameter(assembly, parameter);
     return status;

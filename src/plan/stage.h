@@ -32,13 +32,14 @@ struct cln_parameter {
 /* clang-format on */
 #define CLN_PARAMETER(kind, condition, type, name) {#name, #condition, #type, CLN_PARAMETER_##kind},
 
-/* The value of a parameter, in an array that ends with a name of NULL. The order is free. */
+/* The value of a parameter, or a list of them, in a list that ends with a name of NULL. The order is free. */
 struct cln_argument {
-    const char *name;
-    enum { CLN_ARGUMENT_TENSOR, CLN_ARGUMENT_INTEGER, CLN_ARGUMENT_REAL } kind;
+    const char *name; /* "" of a list */
+    enum { CLN_ARGUMENT_TENSOR, CLN_ARGUMENT_INTEGER, CLN_ARGUMENT_REAL, CLN_ARGUMENT_LIST } kind;
     struct cln_binding tensor;
     uint64_t integer; /* of a tensor: its row stride; 0: the descriptor's */
     double real;
+    const struct cln_argument *list;
 };
 
 struct cln_argument cln_bind(const char *name, struct cln_binding tensor);
@@ -46,6 +47,14 @@ struct cln_argument cln_bind(const char *name, struct cln_binding tensor);
 struct cln_argument cln_bind_part(const char *name, struct cln_binding part, uint64_t stride);
 struct cln_argument cln_integer(const char *name, uint64_t integer);
 struct cln_argument cln_real(const char *name, double real);
+
+/* Includes another list, which must live as long as this one. */
+struct cln_argument cln_include(const struct cln_argument *list);
+
+/* A list that a function returns, for the kernels that include it. */
+struct cln_arguments {
+    struct cln_argument list[16];
+};
 
 /* A matrix or vector without an argument is the tensor of clnorm_args with its name. An argument for a parameter that
  * the spec rules out is not used. */
