@@ -17,10 +17,9 @@ clnorm_status cln_dropout_check(double probability, uint64_t rows, uint64_t cols
     return CLNORM_SUCCESS;
 }
 
-cl_uint cln_dropout_threshold(double probability) {
-    return (cl_uint)floor(probability * 0x1p32);
-}
-
-double cln_dropout_scale(double probability) {
-    return 1 / (1 - probability);
+struct cln_arguments cln_dropout_arguments(double probability) {
+    return (struct cln_arguments){{
+        cln_integer("threshold", (uint64_t)floor(probability * 0x1p32)),
+        cln_real("kept_scale", 1 / (1 - probability)),
+    }};
 }

@@ -2,15 +2,12 @@
 #ifndef CLN_DROPOUT_H
 #define CLN_DROPOUT_H
 
-#include "clnorm/clnorm.h"
+#include "plan/stage.h"
 
 /* Refuses an invalid probability, and more rows or columns than the generator's counter can count. */
 clnorm_status cln_dropout_check(double probability, uint64_t rows, uint64_t cols);
 
-/* An element is kept if its random word is at least this threshold. */
-cl_uint cln_dropout_threshold(double probability);
-
-/* The factor of kept elements. */
-double cln_dropout_scale(double probability);
+/* threshold: an element is kept if its random word is at least this. kept_scale: the factor of kept elements. */
+struct cln_arguments cln_dropout_arguments(double probability);
 
 #endif

@@ -11,7 +11,7 @@
 #include "norm/l2_norm_args.h"
 #include "operation/launch.h"
 #include "operation/operations.h"
-#include "plan/stage.h"
+#include "operation/weight_map.h"
 #include "plan/tensor.h"
 
 typedef clnorm_l2_norm_desc forward_desc;
@@ -112,13 +112,11 @@ static clnorm_status add_segments(clnorm_plan *plan, const void *desc, const str
     const struct cln_spec spec = spec_of(plan, desc);
     const uint64_t segments = work->rows * work->groups;
     const struct cln_launch launch = cln_launch_of(&plan->config, segments);
+    const struct cln_arguments map = cln_weight_map_arguments(p.weight_rows, p.weight_repeat, p.weight.stride, 0);
     const struct cln_argument arguments[] = {cln_integer("iterations", launch.iterations),
                                              cln_integer("rows", p.rows),
                                              cln_integer("floor", p.eps_mode == CLNORM_EPS_FLOOR),
-                                             cln_integer("weight_rows", p.weight_rows),
-                                             cln_integer("weight_repeat", p.weight_repeat),
-                                             cln_integer("weight_stride", p.weight.stride),
-                                             cln_integer("bias_stride", 0),
+                                             cln_include(map.list),
                                              cln_real("eps", p.eps),
                                              norm,
                                              {0}};
@@ -210,13 +208,11 @@ static clnorm_status add_dweight(clnorm_plan *plan, const void *desc, const stru
     static const struct cln_parameter slots_parameters[] = CLN_PARAMETERS(L2_NORM_SLOTS_ARGS);
     static const struct cln_parameter dweight_parameters[] = CLN_PARAMETERS(L2_NORM_DWEIGHT_ARGS);
     const backward_desc *const d = desc;
+    const struct cln_arguments map = cln_weight_map_arguments(d->weight_rows, d->weight_repeat, 0, 0);
     const struct cln_argument of_slots[] = {cln_integer("rows", d->rows),
                                             cln_integer("share", slots->share),
                                             cln_integer("count", slots->count),
-                                            cln_integer("weight_rows", d->weight_rows),
-                                            cln_integer("weight_repeat", d->weight_repeat),
-                                            cln_integer("weight_stride", 0),
-                                            cln_integer("bias_stride", 0),
+                                            cln_include(map.list),
                                             cln_bind("norm", slots->lengths),
                                             cln_bind("slots", slots->sums),
                                             {0}};

@@ -11,7 +11,7 @@
 #include "operation/norm_backward_layout.h"
 #include "operation/norm_statistics.h"
 #include "operation/rope.h"
-#include "plan/stage.h"
+#include "operation/weight_map.h"
 
 typedef cln_backward_problem problem;
 
@@ -91,44 +91,51 @@ static struct cln_binding given_or(bool given, enum cln_role role, struct cln_bi
     return given ? argument : part;
 }
 
+/* Adds a kernel with the arguments of NORM_BACKWARD_INPUTS, and its own ones. own: without a spec. */
+static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout,
+                                const struct cln_stage_recipe *own) {
+    const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, &plan->config, layout);
+    const struct cln_arguments dropout = cln_dropout_arguments(p->dropout);
+    const struct cln_arguments map =
+        cln_weight_map_arguments(p->weight_rows, p->weight_repeat, p->weight.stride, p->bias.stride);
+    const struct cln_argument arguments[] = {
+        cln_bind("x", x_of(p)),
+        cln_bind("mean", given_or(p->mean_given, CLN_MEAN, layout->mean)),
+        cln_bind("rstd", given_or(p->rstd_given, CLN_RSTD, layout->rstd)),
+        cln_real("weight_offset", p->weight_offset),
+        cln_include(map.list),
+        cln_include(dropout.list),
+        cln_integer("rope_positions", p->rope_positions),
+        cln_include(own->arguments),
+        {0},
+    };
+    struct cln_stage_recipe recipe = *own;
+    recipe.spec = &spec;
+    recipe.unaligned = !spec.element_aligned;
+    recipe.arguments = arguments;
+    return cln_plan_add_stage(plan, &recipe);
+}
+
 static const struct cln_parameter sums_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_SUMS_ARGS);
 static const struct cln_parameter walk_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_ARGS);
 static const struct cln_parameter reduce_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_REDUCE_ARGS);
 
 clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const struct cln_config *const c = &plan->config;
-    const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, c, layout);
     const cl_ulong work = p->rows * (p->cols / p->group_size) * c->chunks;
     const struct cln_launch launch = cln_launch_of(c, work);
     const struct cln_argument arguments[] = {
-        cln_bind("x", x_of(p)),
-        cln_bind("mean", given_or(p->mean_given, CLN_MEAN, layout->mean)),
-        cln_bind("rstd", given_or(p->rstd_given, CLN_RSTD, layout->rstd)),
-        cln_bind("sums", layout->sums),
-        cln_integer("rows", p->rows),
-        cln_integer("iterations", launch.iterations),
-        cln_real("weight_offset", p->weight_offset),
-        cln_integer("weight_rows", p->weight_rows),
-        cln_integer("weight_repeat", p->weight_repeat),
-        cln_integer("weight_stride", p->weight.stride),
-        cln_integer("bias_stride", p->bias.stride),
-        cln_real("kept_scale", cln_dropout_scale(p->dropout)),
-        cln_integer("threshold", cln_dropout_threshold(p->dropout)),
-        cln_integer("rope_positions", p->rope_positions),
-        {0},
-    };
+        cln_bind("sums", layout->sums), cln_integer("rows", p->rows), cln_integer("iterations", launch.iterations), {0}};
     const struct cln_stage_recipe recipe = {
         .source = &cln_source_norm_backward_sums,
         .kernel = "norm_backward_sums",
-        .unaligned = !spec.element_aligned,
-        .spec = &spec,
         .parameters = sums_parameters,
         .arguments = arguments,
         .work = work,
         .groups = launch.groups,
         .items = launch.items,
     };
-    return cln_plan_add_stage(plan, &recipe);
+    return add_kernel(plan, p, layout, &recipe);
 }
 
 /* Adds the kernel that opens all locks. */
@@ -139,12 +146,7 @@ static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct
 
 /* Adds norm_backward.cl over all rows. */
 static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
-    const struct cln_config *c = &plan->config;
-    const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, c, layout);
     const struct cln_argument arguments[] = {
-        cln_bind("x", x_of(p)),
-        cln_bind("mean", given_or(p->mean_given, CLN_MEAN, layout->mean)),
-        cln_bind("rstd", given_or(p->rstd_given, CLN_RSTD, layout->rstd)),
         cln_bind("sums", layout->sums),
         cln_bind("dweight", given_or(layout->columns, CLN_DWEIGHT, layout->dweight)),
         cln_bind("dbias", given_or(layout->columns, CLN_DBIAS, layout->dbias)),
@@ -152,29 +154,19 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         cln_bind("messages", layout->messages),
         cln_integer("slots", layout->slots),
         cln_integer("share_rows", layout->share),
-        cln_real("weight_offset", p->weight_offset),
-        cln_integer("weight_rows", p->weight_rows),
-        cln_integer("weight_repeat", p->weight_repeat),
-        cln_integer("weight_stride", p->weight.stride),
-        cln_integer("bias_stride", p->bias.stride),
-        cln_real("kept_scale", cln_dropout_scale(p->dropout)),
-        cln_integer("threshold", cln_dropout_threshold(p->dropout)),
-        cln_integer("rope_positions", p->rope_positions),
         {0},
     };
     const struct cln_stage_recipe recipe = {
         .source = &cln_source_norm_backward,
         .kernel = "norm_backward",
-        .unaligned = !spec.element_aligned,
-        .spec = &spec,
         .parameters = walk_parameters,
         .arguments = arguments,
         .work = p->rows,
         .groups = (size_t)(layout->columns + layout->work_groups),
-        .items = (size_t)c->lanes * c->segments,
+        .items = (size_t)plan->config.lanes * plan->config.segments,
         .readers = (size_t)layout->columns,
     };
-    return cln_plan_add_stage(plan, &recipe);
+    return add_kernel(plan, p, layout, &recipe);
 }
 
 /* Neighbouring lanes in a work-group of norm_backward_reduce.cl, and lines of such lanes, which share the terms. Every line

@@ -16,7 +16,7 @@
 #include "operation/norm_tiles.h"
 #include "operation/operations.h"
 #include "operation/rope.h"
-#include "plan/stage.h"
+#include "operation/weight_map.h"
 
 typedef clnorm_norm_desc problem;
 
@@ -169,6 +169,9 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
     const struct cln_rope rope = CLN_ROPE_OF(p);
     struct cln_spec spec = spec_of(p, &plan->context->device, c, workload, parts.pass, launch.iterations);
     cln_rope_spec(&rope, &spec);
+    const struct cln_arguments dropout = cln_dropout_arguments(p->dropout);
+    const struct cln_arguments map =
+        cln_weight_map_arguments(p->weight_rows, p->weight_repeat, p->weight.stride, p->bias.stride);
     const struct cln_argument arguments[] = {
         cln_bind("mean", parts.mean),
         cln_bind("rstd", parts.rstd),
@@ -178,13 +181,9 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
         cln_integer("rows", p->rows),
         cln_integer("iterations", launch.iterations),
         cln_real("weight_offset", p->weight_offset),
-        cln_integer("weight_rows", p->weight_rows),
-        cln_integer("weight_repeat", p->weight_repeat),
-        cln_integer("weight_stride", p->weight.stride),
-        cln_integer("bias_stride", p->bias.stride),
+        cln_include(map.list),
         cln_real("y_given", p->y.scale),
-        cln_real("kept_scale", cln_dropout_scale(p->dropout)),
-        cln_integer("threshold", cln_dropout_threshold(p->dropout)),
+        cln_include(dropout.list),
         cln_integer("rope_positions", p->rope_positions),
         c->chunks > 1 ? cln_bind("moments", parts.moments) : (struct cln_argument){0},
         {0},
