@@ -35,14 +35,9 @@ static clnorm_plan *make_plan(const struct fixture *fixture) {
 }
 
 static clnorm_status add(clnorm_plan *plan, const struct cln_parameter *parameters, const struct cln_argument *arguments) {
-    const struct cln_stage_recipe recipe = {.source = &cln_source_gelu,
-                                            .kernel = "gelu_rows",
-                                            .spec = &spec,
-                                            .parameters = parameters,
-                                            .arguments = arguments,
-                                            .work = 16,
-                                            .groups = 16,
-                                            .items = 1};
+    const struct cln_kernel kernel = {&cln_source_gelu, "gelu_rows", parameters, false};
+    const struct cln_stage_recipe recipe = {
+        .kernel = &kernel, .spec = &spec, .arguments = arguments, .work = 16, .groups = 16, .items = 1};
     return cln_plan_add_stage(plan, &recipe);
 }
 

@@ -7,13 +7,12 @@ clnorm_status cln_add_clear_words(clnorm_plan *plan, const struct cln_spec *spec
                                   struct cln_binding words) {
     enum { MOST_GROUPS = 1024 };
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(CLEAR_WORDS_ARGS);
+    const struct cln_kernel kernel = {source, "clear_words", parameters, false};
     const uint64_t items = spec->lanes * spec->segments, work = words.size / sizeof(cl_uint);
     const struct cln_argument arguments[] = {cln_bind("words", words), {0}};
     const struct cln_stage_recipe recipe = {
-        .source = source,
-        .kernel = "clear_words",
+        .kernel = &kernel,
         .spec = spec,
-        .parameters = parameters,
         .arguments = arguments,
         .work = work,
         .groups = (size_t)cln_smaller(cln_divide_up(work, items), MOST_GROUPS),

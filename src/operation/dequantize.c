@@ -18,7 +18,7 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     return cln_fp8_workload(operation, desc, p->x.dtype, p->q.scale_group);
 }
 
-static const struct cln_parameter parameters[] = CLN_PARAMETERS(DEQUANTIZE_ARGS);
+static const struct cln_kernel kernel = CLN_KERNEL_PAIR(dequantize, dequantize, DEQUANTIZE_ARGS);
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const problem *const p = desc;
@@ -40,11 +40,8 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_dequantize,
-        .kernel = "dequantize",
-        .unaligned = !spec.element_aligned,
+        .kernel = &kernel,
         .spec = &spec,
-        .parameters = parameters,
         .arguments = arguments,
         .work = p->rows,
         .groups = launch.groups,

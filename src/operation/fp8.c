@@ -165,7 +165,7 @@ bool cln_fp8_tiles_search(const struct cln_fp8_tile *tile, uint64_t magnitudes) 
     return tile->lanes > 1 && magnitudes <= tile->rows * tile->cols / 8;
 }
 
-static const struct cln_parameter largest_parameters[] = CLN_PARAMETERS(QUANTIZE_LARGEST_ARGS);
+static const struct cln_kernel largest_kernel = CLN_KERNEL(quantize_largest, quantize_largest, QUANTIZE_LARGEST_ARGS);
 
 clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_largest *largest) {
     const clnorm_device_info *device = &plan->context->device;
@@ -183,10 +183,8 @@ clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_larges
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_quantize_largest,
-        .kernel = "quantize_largest",
+        .kernel = &largest_kernel,
         .spec = &spec,
-        .parameters = largest_parameters,
         .arguments = arguments,
         .work = largest->count,
         .groups = 1,
@@ -195,7 +193,7 @@ clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_larges
     return cln_plan_add_stage(plan, &recipe);
 }
 
-static const struct cln_parameter transpose_parameters[] = CLN_PARAMETERS(TRANSPOSE_ARGS);
+static const struct cln_kernel transpose_kernel = CLN_KERNEL_PAIR(transpose, transpose, TRANSPOSE_ARGS);
 
 clnorm_status cln_fp8_add_transpose(clnorm_plan *plan, const clnorm_tensor *codes, struct cln_binding y,
                                     const clnorm_tensor *y_t, uint64_t rows, uint64_t cols) {
@@ -218,11 +216,8 @@ clnorm_status cln_fp8_add_transpose(clnorm_plan *plan, const clnorm_tensor *code
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_transpose,
-        .kernel = "transpose",
-        .unaligned = !spec.element_aligned,
+        .kernel = &transpose_kernel,
         .spec = &spec,
-        .parameters = transpose_parameters,
         .arguments = arguments,
         .work = tile.count,
         .groups = (size_t)tile.count,

@@ -84,7 +84,7 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const struct problem *p)
     return spec;
 }
 
-static const struct cln_parameter parameters[] = CLN_PARAMETERS(GELU_ARGS);
+static const struct cln_kernel kernel = CLN_KERNEL_PAIR(gelu, gelu_rows, GELU_ARGS);
 
 static clnorm_status add_stage(clnorm_plan *plan, const void *desc, const struct cln_workload *work_of_all) {
     (void)work_of_all;
@@ -105,11 +105,8 @@ static clnorm_status add_stage(clnorm_plan *plan, const void *desc, const struct
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_gelu,
-        .kernel = "gelu_rows",
-        .unaligned = !spec.element_aligned,
+        .kernel = &kernel,
         .spec = &spec,
-        .parameters = parameters,
         .arguments = arguments,
         .work = work,
         .groups = (size_t)cln_divide_up(work, iterations),

@@ -114,6 +114,19 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d) {
     return spec;
 }
 
+static const struct cln_kernel segments_kernel = CLN_KERNEL_PAIR(group_norm, group_norm, GROUP_NORM_ARGS);
+static const struct cln_kernel slices_kernel = CLN_KERNEL_PAIR(group_norm_last, group_norm_last, GROUP_NORM_ARGS);
+static const struct cln_kernel apply_kernel = CLN_KERNEL_PAIR(group_norm_parts, group_norm_apply, GROUP_NORM_APPLY_ARGS);
+static const struct cln_kernel merging_kernel =
+    CLN_KERNEL_PAIR(group_norm_parts, group_norm_apply, GROUP_NORM_APPLY_MOMENTS_ARGS);
+static const struct cln_kernel exchange_kernel =
+    CLN_KERNEL_PAIR(group_norm_exchange, group_norm_exchange, GROUP_NORM_EXCHANGE_ARGS);
+static const struct cln_kernel segment_pieces_kernel =
+    CLN_KERNEL_PAIR(group_norm_pieces, group_norm_pieces, GROUP_NORM_PIECES_ARGS);
+static const struct cln_kernel slice_pieces_kernel =
+    CLN_KERNEL_PAIR(group_norm_last_exchange, group_norm_last_exchange, GROUP_NORM_LAST_PIECES_ARGS);
+static const struct cln_kernel scales_kernel = CLN_KERNEL(group_norm_reduce, group_norm_scales, GROUP_NORM_SCALES_ARGS);
+
 /* What every stage is made from. magnitudes: where y's scales are measured, the largest |y| of each piece of work, those of
  * a sample one after the other. */
 struct problem {
@@ -127,48 +140,36 @@ struct problem {
 
 /* Adds the kernel that writes y. */
 static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, const struct cln_spec *spec) {
-    static const struct cln_parameter of_segments[] = CLN_PARAMETERS(GROUP_NORM_ARGS);
-    static const struct cln_parameter of_chunks[] = CLN_PARAMETERS(GROUP_NORM_APPLY_ARGS);
-    static const struct cln_parameter of_moments[] = CLN_PARAMETERS(GROUP_NORM_APPLY_MOMENTS_ARGS);
     const struct cln_argument y_given = cln_real("y_given", p->d->y.scale);
     const struct cln_argument magnitudes = cln_bind("magnitudes", p->magnitudes);
     const struct cln_argument whole[] = {cln_real("eps", p->d->eps), y_given, magnitudes, {0}};
     const struct cln_argument apply[] = {cln_bind("mean", p->mean), cln_bind("rstd", p->rstd), y_given, magnitudes, {0}};
     const struct cln_argument merge[] = {cln_real("eps", p->d->eps), cln_bind("parts", p->parts), y_given, magnitudes, {0}};
-    const struct cln_group_norm_kernel segments = {&cln_source_group_norm, "group_norm", of_segments, whole, p->pieces};
-    const struct cln_group_norm_kernel slices = {&cln_source_group_norm_last, "group_norm_last", of_segments, whole,
-                                                 p->pieces};
-    const struct cln_group_norm_kernel chunks = {&cln_source_group_norm_parts, "group_norm_apply",
-                                                 spec->merges ? of_moments : of_chunks, spec->merges ? merge : apply,
-                                                 cln_group_norm_units(&p->norm, spec)};
+    const struct cln_group_norm_stage segments = {&segments_kernel, whole, p->pieces};
+    const struct cln_group_norm_stage slices = {&slices_kernel, whole, p->pieces};
+    const struct cln_group_norm_stage chunks = {spec->merges ? &merging_kernel : &apply_kernel,
+                                                spec->merges ? merge : apply, cln_group_norm_units(&p->norm, spec)};
     const bool by_chunks = cln_config_channel_chunks(&plan->work, &plan->config);
     return cln_group_norm_add(plan, spec, by_chunks ? &chunks : spec->span ? &slices : &segments);
 }
 
 /* Adds the launch that writes y while its work-groups exchange the moments of parts. */
 static clnorm_status add_exchange(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_EXCHANGE_ARGS);
     const struct cln_argument arguments[] = {cln_real("eps", p->d->eps), cln_real("y_given", p->d->y.scale), {0}};
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_exchange, "group_norm_exchange", parameters,
-                                                 arguments, cln_group_norm_units(&p->norm, &p->spec)};
-    return cln_group_norm_add_exchange(plan, &p->spec, &kernel, p->tickets, p->parts);
+    const struct cln_group_norm_stage stage = {&exchange_kernel, arguments, cln_group_norm_units(&p->norm, &p->spec)};
+    return cln_group_norm_add_exchange(plan, &p->spec, &stage, p->tickets, p->parts);
 }
 
 /* The same with the moments of pieces, which it holds. */
 static clnorm_status add_pieces(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_PIECES_ARGS),
-                                      last_parameters[] = CLN_PARAMETERS(GROUP_NORM_LAST_PIECES_ARGS);
     const struct cln_argument arguments[] = {cln_real("eps", p->d->eps), cln_real("y_given", p->d->y.scale), {0}};
-    const struct cln_group_norm_kernel of_segments = {&cln_source_group_norm_pieces, "group_norm_pieces", parameters,
-                                                      arguments, p->pieces};
-    const struct cln_group_norm_kernel of_slices = {&cln_source_group_norm_last_exchange, "group_norm_last_exchange",
-                                                    last_parameters, arguments, p->pieces};
-    return cln_group_norm_add_pieces(plan, &p->spec, p->spec.span ? &of_slices : &of_segments, p->words);
+    const struct cln_group_norm_stage stage = {p->spec.span ? &slice_pieces_kernel : &segment_pieces_kernel, arguments,
+                                               p->pieces};
+    return cln_group_norm_add_pieces(plan, &p->spec, &stage, p->words);
 }
 
 /* Adds a first pass that writes only the largest magnitudes of y, and the kernel that makes scales of them. */
 static clnorm_status add_measure(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SCALES_ARGS);
     struct cln_spec spec = p->apply;
     spec.measures = true;
     spec.save_mean = spec.save_rstd = false;
@@ -180,10 +181,9 @@ static clnorm_status add_measure(clnorm_plan *plan, const struct problem *p) {
         cln_bind("magnitudes", p->magnitudes),
         {0},
     };
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_scales", parameters, arguments,
-                                                 scales};
+    const struct cln_group_norm_stage stage = {&scales_kernel, arguments, scales};
     const clnorm_status status = add_kernel(plan, p, &spec);
-    return status ? status : cln_group_norm_add_reduction(plan, &spec, &kernel, terms);
+    return status ? status : cln_group_norm_add_reduction(plan, &spec, &stage, terms);
 }
 
 /* Statistics that are not requested lie in the workspace. */

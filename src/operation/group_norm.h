@@ -49,22 +49,19 @@ uint64_t cln_group_norm_row_parts(const struct cln_spec *spec);
 clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t row_parts, uint64_t element,
                                    struct cln_binding *part);
 
-/* A kernel of cl/norm/group_norm*.cl. */
-struct cln_group_norm_kernel {
-    const struct cln_source *source;
-    const char *name;
-    const struct cln_parameter *parameters;
+/* A kernel of cl/norm/group_norm*.cl, and what it works on. */
+struct cln_group_norm_stage {
+    const struct cln_kernel *kernel;
     const struct cln_argument *arguments; /* without iterations */
     uint64_t work;
 };
 
 /* Adds a kernel in which LANES work-items, or with channels last a whole work-group, take a piece of work. */
-clnorm_status cln_group_norm_add(clnorm_plan *plan, const struct cln_spec *spec,
-                                 const struct cln_group_norm_kernel *kernel);
+clnorm_status cln_group_norm_add(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_stage *stage);
 
 /* Adds a kernel of group_norm_reduce.cl, whose segments take a piece each. terms: of a piece's sums. */
 clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_spec *spec,
-                                           const struct cln_group_norm_kernel *kernel, uint64_t terms);
+                                           const struct cln_group_norm_stage *stage, uint64_t terms);
 
 /* The pieces of work of the kernels over chunks. */
 uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec);

@@ -155,48 +155,60 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     return status;
 }
 
+static const struct cln_kernel segments_kernel =
+    CLN_KERNEL_PAIR(group_norm_backward, group_norm_backward, GROUP_NORM_BACKWARD_ARGS);
+static const struct cln_kernel held_kernel =
+    CLN_KERNEL_PAIR(group_norm_backward_held, group_norm_backward_held, GROUP_NORM_BACKWARD_ARGS);
+static const struct cln_kernel slices_kernel =
+    CLN_KERNEL_PAIR(group_norm_last_backward, group_norm_last_backward, GROUP_NORM_LAST_BACKWARD_ARGS);
+static const struct cln_kernel segment_pieces_kernel =
+    CLN_KERNEL_PAIR(group_norm_backward_pieces, group_norm_backward_pieces, GROUP_NORM_BACKWARD_PIECES_ARGS);
+static const struct cln_kernel slice_pieces_kernel =
+    CLN_KERNEL_PAIR(group_norm_last_backward_exchange, group_norm_last_backward_exchange, GROUP_NORM_BACKWARD_PIECES_ARGS);
+static const struct cln_kernel exchange_kernel =
+    CLN_KERNEL_PAIR(group_norm_backward_exchange, group_norm_backward_exchange, GROUP_NORM_BACKWARD_EXCHANGE_ARGS);
+static const struct cln_kernel sums_kernel =
+    CLN_KERNEL_PAIR(group_norm_backward_parts, group_norm_sums, GROUP_NORM_SUMS_ARGS);
+static const struct cln_kernel dx_kernel = CLN_KERNEL_PAIR(group_norm_backward_parts, group_norm_dx, GROUP_NORM_DX_ARGS);
+static const struct cln_kernel dx_of_sums_kernel =
+    CLN_KERNEL_PAIR(group_norm_backward_parts, group_norm_dx_of_sums, GROUP_NORM_DX_OF_SUMS_ARGS);
+static const struct cln_kernel slopes_kernel = CLN_KERNEL(group_norm_reduce, group_norm_slopes, GROUP_NORM_SLOPES_ARGS);
+static const struct cln_kernel batches_kernel = CLN_KERNEL(group_norm_reduce, group_norm_batches, GROUP_NORM_BATCHES_ARGS);
+static const struct cln_kernel dweight_kernel = CLN_KERNEL(group_norm_reduce, group_norm_dweight, GROUP_NORM_DWEIGHT_ARGS);
+
 /* Adds the kernel over whole segments. */
 static clnorm_status add_whole(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BACKWARD_ARGS);
     const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean),
                                              cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("parts", p->workspace.parts),
                                              {0}};
     const uint64_t groups = p->norm.rows * p->norm.groups;
-    const struct cln_group_norm_kernel segments = {&cln_source_group_norm_backward, "group_norm_backward", parameters,
-                                                   arguments, groups};
-    const struct cln_group_norm_kernel held = {&cln_source_group_norm_backward_held, "group_norm_backward_held", parameters,
-                                               arguments, groups};
-    return cln_group_norm_add(plan, &p->spec, p->spec.channel_lanes ? &held : &segments);
+    const struct cln_group_norm_stage stage = {p->spec.channel_lanes ? &held_kernel : &segments_kernel, arguments, groups};
+    return cln_group_norm_add(plan, &p->spec, &stage);
 }
 
 /* Adds the kernel over slices, where those of a work-group are of the samples of a bundle. */
 static clnorm_status add_slices(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_LAST_BACKWARD_ARGS);
     const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),
                                              cln_bind("mean", p->workspace.mean),
                                              cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("parts", p->workspace.parts),
                                              {0}};
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_last_backward, "group_norm_last_backward",
-                                                 parameters, arguments,
-                                                 p->bundles * p->spec.segments * (p->norm.groups / p->spec.span)};
-    return cln_group_norm_add(plan, &p->spec, &kernel);
+    const struct cln_group_norm_stage stage = {&slices_kernel, arguments,
+                                               p->bundles * p->spec.segments * (p->norm.groups / p->spec.span)};
+    return cln_group_norm_add(plan, &p->spec, &stage);
 }
 
 /* Adds the kernel over pieces of segments or slices, whose work-groups exchange their sums. */
 static clnorm_status add_pieces(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BACKWARD_PIECES_ARGS);
     const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean),
                                              cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("parts", p->workspace.parts),
                                              {0}};
     const uint64_t pieces = cln_group_norm_pieces(&p->norm, &p->spec);
-    const struct cln_group_norm_kernel of_segments = {&cln_source_group_norm_backward_pieces, "group_norm_backward_pieces",
-                                                      parameters, arguments, pieces};
-    const struct cln_group_norm_kernel of_slices = {&cln_source_group_norm_last_backward_exchange,
-                                                    "group_norm_last_backward_exchange", parameters, arguments, pieces};
-    return cln_group_norm_add_pieces(plan, &p->spec, p->spec.span ? &of_slices : &of_segments, p->workspace.words);
+    const struct cln_group_norm_stage stage = {p->spec.span ? &slice_pieces_kernel : &segment_pieces_kernel, arguments,
+                                               pieces};
+    return cln_group_norm_add_pieces(plan, &p->spec, &stage, p->workspace.words);
 }
 
 /* Adds the kernel over what a work-group takes as a whole: pieces, slices or segments. */
@@ -207,14 +219,12 @@ static clnorm_status add_held(clnorm_plan *plan, const struct problem *p) {
 }
 
 static clnorm_status add_sums(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SUMS_ARGS);
     const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean),
                                              cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("parts", p->workspace.parts),
                                              {0}};
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward_parts, "group_norm_sums", parameters,
-                                                 arguments, cln_group_norm_units(&p->norm, &p->spec)};
-    return cln_group_norm_add(plan, &p->spec, &kernel);
+    const struct cln_group_norm_stage stage = {&sums_kernel, arguments, cln_group_norm_units(&p->norm, &p->spec)};
+    return cln_group_norm_add(plan, &p->spec, &stage);
 }
 
 /* Terms of the sums of a group's slopes. Their order, and so the lanes, must not depend on the number of samples. */
@@ -225,48 +235,41 @@ static uint64_t terms_of_group(const struct problem *p) {
 
 /* Adds up the sums of chunks: to the slopes of groups, which dx needs, and to the sums over samples if they are joined. */
 static clnorm_status add_slopes(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SLOPES_ARGS);
     const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),
                                              cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("parts", p->workspace.parts),
                                              cln_bind("slopes", p->workspace.slopes),
                                              {0}};
     const uint64_t groups = p->norm.rows * p->norm.groups;
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_slopes", parameters, arguments,
-                                                 groups + (p->joined ? p->norm.cols : 0)};
-    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, terms_of_group(p));
+    const struct cln_group_norm_stage stage = {&slopes_kernel, arguments, groups + (p->joined ? p->norm.cols : 0)};
+    return cln_group_norm_add_reduction(plan, &p->spec, &stage, terms_of_group(p));
 }
 
 static clnorm_status add_dx(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_DX_ARGS);
     const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean),
                                              cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("slopes", p->workspace.slopes),
                                              {0}};
     const struct cln_spec spec = cln_group_norm_without_parts(&p->norm, &p->spec);
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward_parts, "group_norm_dx", parameters,
-                                                 arguments, cln_group_norm_units(&p->norm, &spec)};
-    return cln_group_norm_add(plan, &spec, &kernel);
+    const struct cln_group_norm_stage stage = {&dx_kernel, arguments, cln_group_norm_units(&p->norm, &spec)};
+    return cln_group_norm_add(plan, &spec, &stage);
 }
 
 static clnorm_status add_dx_of_sums(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_DX_OF_SUMS_ARGS);
     const uint64_t channels = p->joined ? p->norm.cols : 0;
     const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),     cln_integer("channels", channels),
                                              cln_bind("mean", p->workspace.mean),   cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("parts", p->workspace.parts), {0}};
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward_parts, "group_norm_dx_of_sums", parameters,
-                                                 arguments, channels + cln_group_norm_units(&p->norm, &p->spec)};
-    return cln_group_norm_add(plan, &p->spec, &kernel);
+    const struct cln_group_norm_stage stage = {&dx_of_sums_kernel, arguments,
+                                               channels + cln_group_norm_units(&p->norm, &p->spec)};
+    return cln_group_norm_add(plan, &p->spec, &stage);
 }
 
 /* Adds the launch that writes dx while its work-groups exchange sums. */
 static clnorm_status add_exchange(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BACKWARD_EXCHANGE_ARGS);
     const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean), cln_bind("rstd", p->workspace.rstd), {0}};
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward_exchange, "group_norm_backward_exchange",
-                                                 parameters, arguments, cln_group_norm_units(&p->norm, &p->spec)};
-    return cln_group_norm_add_exchange(plan, &p->spec, &kernel, p->workspace.tickets, p->workspace.parts);
+    const struct cln_group_norm_stage stage = {&exchange_kernel, arguments, cln_group_norm_units(&p->norm, &p->spec)};
+    return cln_group_norm_add_exchange(plan, &p->spec, &stage, p->workspace.tickets, p->workspace.parts);
 }
 
 static clnorm_status add_chunks(clnorm_plan *plan, const struct problem *p) {
@@ -283,15 +286,12 @@ static clnorm_status add_chunks(clnorm_plan *plan, const struct problem *p) {
 /* Adds the kernel of the sums over samples alone, from parts. With 0 rows they have no terms. */
 static clnorm_status add_sums_of(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm *norm,
                                  struct cln_binding parts, uint64_t rows) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_DWEIGHT_ARGS);
     const struct cln_argument arguments[] = {cln_integer("rows", rows), cln_bind("parts", parts), {0}};
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_dweight", parameters, arguments,
-                                                 norm->cols};
-    return cln_group_norm_add_reduction(plan, spec, &kernel, rows * cln_group_norm_row_parts(spec));
+    const struct cln_group_norm_stage stage = {&dweight_kernel, arguments, norm->cols};
+    return cln_group_norm_add_reduction(plan, spec, &stage, rows * cln_group_norm_row_parts(spec));
 }
 
 static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BATCHES_ARGS);
     if (!p->batch)
         return add_sums_of(plan, &p->spec, &p->norm, p->workspace.parts, p->bundles);
     const uint64_t batches = cln_divide_up(p->bundles, p->batch);
@@ -300,12 +300,11 @@ static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
                                              cln_bind("parts", p->workspace.parts),
                                              cln_bind("sums", p->workspace.batches),
                                              {0}};
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_batches", parameters, arguments,
-                                                 batches * p->norm.cols};
+    const struct cln_group_norm_stage stage = {&batches_kernel, arguments, batches * p->norm.cols};
     struct cln_spec one_part = p->spec;
     one_part.chunks = one_part.row_positions = 1;
     const clnorm_status status =
-        cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->batch * cln_group_norm_row_parts(&p->spec));
+        cln_group_norm_add_reduction(plan, &p->spec, &stage, p->batch * cln_group_norm_row_parts(&p->spec));
     return status ? status : add_sums_of(plan, &one_part, &p->norm, p->workspace.batches, batches);
 }
 

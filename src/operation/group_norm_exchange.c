@@ -14,17 +14,14 @@ clnorm_status cln_group_norm_tickets(uint64_t *size, struct cln_binding *tickets
 }
 
 /* Adds a launch whose work-groups exchange sums. arguments: all of the kernel. */
-static clnorm_status add_launch(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_kernel *kernel,
+static clnorm_status add_launch(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_stage *stage,
                                 const struct cln_argument *arguments) {
     const uint64_t groups = cln_group_exchangers(&plan->context->device, &plan->work, &plan->config);
     const struct cln_stage_recipe recipe = {
-        .source = kernel->source,
-        .kernel = kernel->name,
-        .unaligned = !spec->element_aligned,
+        .kernel = stage->kernel,
         .spec = spec,
-        .parameters = kernel->parameters,
         .arguments = arguments,
-        .work = kernel->work,
+        .work = stage->work,
         .groups = (size_t)groups,
         .items = (size_t)(spec->lanes * spec->segments),
     };
@@ -32,7 +29,7 @@ static clnorm_status add_launch(clnorm_plan *plan, const struct cln_spec *spec, 
 }
 
 clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_spec *spec,
-                                          const struct cln_group_norm_kernel *kernel, struct cln_binding tickets,
+                                          const struct cln_group_norm_stage *stage, struct cln_binding tickets,
                                           struct cln_binding parts) {
     struct cln_binding words = tickets;
     words.size = parts.offset + parts.size - tickets.offset;
@@ -41,11 +38,11 @@ clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_sp
         cln_integer("ahead", cln_group_ahead(&plan->context->device, &plan->work, &plan->config)),
         cln_bind("tickets", tickets),
         cln_bind("parts", parts),
-        cln_include(kernel->arguments),
+        cln_include(stage->arguments),
         {0},
     };
-    const clnorm_status status = cln_add_clear_words(plan, spec, kernel->source, words);
-    return status ? status : add_launch(plan, spec, kernel, arguments);
+    const clnorm_status status = cln_add_clear_words(plan, spec, stage->kernel->source, words);
+    return status ? status : add_launch(plan, spec, stage, arguments);
 }
 
 clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, uint64_t pieces, bool clears,
@@ -56,12 +53,13 @@ clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, 
 }
 
 clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec *spec,
-                                        const struct cln_group_norm_kernel *kernel, struct cln_binding words) {
+                                        const struct cln_group_norm_stage *stage, struct cln_binding words) {
     const struct cln_argument arguments[] = {
-        cln_integer("iterations", 1), cln_bind("words", words), cln_include(kernel->arguments), {0}};
+        cln_integer("iterations", 1), cln_bind("words", words), cln_include(stage->arguments), {0}};
     struct cln_spec bounded = *spec;
     bounded.most_registers = cln_group_most_registers(&plan->work, &plan->config);
     const bool clears = words.element == sizeof(cl_uint);
-    const clnorm_status status = clears ? cln_add_clear_words(plan, &bounded, kernel->source, words) : CLNORM_SUCCESS;
-    return status ? status : add_launch(plan, &bounded, kernel, arguments);
+    const clnorm_status status =
+        clears ? cln_add_clear_words(plan, &bounded, stage->kernel->source, words) : CLNORM_SUCCESS;
+    return status ? status : add_launch(plan, &bounded, stage, arguments);
 }

@@ -9,9 +9,9 @@
 /* Appends the tickets' words to the workspace. The parts follow them. */
 clnorm_status cln_group_norm_tickets(uint64_t *size, struct cln_binding *tickets);
 
-/* Adds the launch, behind one that clears the words. kernel: its arguments are without ahead, tickets and parts. */
+/* Adds the launch, behind one that clears the words. stage: its arguments are without ahead, tickets and parts. */
 clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_spec *spec,
-                                          const struct cln_group_norm_kernel *kernel, struct cln_binding tickets,
+                                          const struct cln_group_norm_stage *stage, struct cln_binding tickets,
                                           struct cln_binding parts);
 
 /* Appends the words of tickets and of the messages of so many pieces. clears: they are to be cleared before a launch, see
@@ -19,9 +19,9 @@ clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_sp
 clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, uint64_t pieces, bool clears,
                                    struct cln_binding *words);
 
-/* Adds the launch over pieces, behind one that clears the words if they are to be cleared. kernel: its arguments are
+/* Adds the launch over pieces, behind one that clears the words if they are to be cleared. stage: its arguments are
  * without words. */
 clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec *spec,
-                                        const struct cln_group_norm_kernel *kernel, struct cln_binding words);
+                                        const struct cln_group_norm_stage *stage, struct cln_binding words);
 
 #endif

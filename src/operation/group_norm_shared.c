@@ -158,33 +158,29 @@ static bool shares_units(const struct cln_spec *spec) {
     return spec->layout == CLNORM_LAYOUT_LAST && spec->lanes > 1 && !spec->span;
 }
 
-static clnorm_status add(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_kernel *kernel,
-                         bool unaligned) {
-    const uint64_t blocks = unaligned && shares_units(spec) ? kernel->work : cln_divide_up(kernel->work, spec->segments);
-    const uint64_t wish = unaligned ? plan->config.iterations : 1;
+static clnorm_status add(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_stage *stage,
+                         bool reduces) {
+    const uint64_t blocks = !reduces && shares_units(spec) ? stage->work : cln_divide_up(stage->work, spec->segments);
+    const uint64_t wish = reduces ? 1 : plan->config.iterations;
     const uint64_t iterations = cln_launch_iterations(wish, blocks, CLN_MOST_GROUPS);
-    const struct cln_argument arguments[] = {cln_integer("iterations", iterations), cln_include(kernel->arguments), {0}};
+    const struct cln_argument arguments[] = {cln_integer("iterations", iterations), cln_include(stage->arguments), {0}};
     const struct cln_stage_recipe recipe = {
-        .source = kernel->source,
-        .kernel = kernel->name,
-        .unaligned = unaligned && !spec->element_aligned,
+        .kernel = stage->kernel,
         .spec = spec,
-        .parameters = kernel->parameters,
         .arguments = arguments,
-        .work = kernel->work,
+        .work = stage->work,
         .groups = (size_t)cln_divide_up(blocks, iterations),
         .items = (size_t)(spec->lanes * spec->segments),
     };
     return cln_plan_add_stage(plan, &recipe);
 }
 
-clnorm_status cln_group_norm_add(clnorm_plan *plan, const struct cln_spec *spec,
-                                 const struct cln_group_norm_kernel *kernel) {
-    return add(plan, spec, kernel, true);
+clnorm_status cln_group_norm_add(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_stage *stage) {
+    return add(plan, spec, stage, false);
 }
 
 clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_spec *spec,
-                                           const struct cln_group_norm_kernel *kernel, uint64_t terms) {
+                                           const struct cln_group_norm_stage *stage, uint64_t terms) {
     enum { MOST_LANES = 256, ITEMS = 256 };
     const clnorm_device_info *const device = &plan->context->device;
     const bool alone = device->kind == CLNORM_DEVICE_CPU;
@@ -196,7 +192,7 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
     own.reduce = spec->reduce == CLN_REDUCE_SHUFFLE ? CLN_REDUCE_SHUFFLE : CLN_REDUCE_TREE;
     own.merges = 0;
     own.opencl_c = 120;
-    return add(plan, &own, kernel, false);
+    return add(plan, &own, stage, true);
 }
 
 uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec) {
@@ -225,23 +221,23 @@ uint64_t cln_group_norm_magnitudes(const struct cln_group_norm *norm, const stru
     return cln_product(cln_group_norm_units(norm, spec), shares_units(spec) ? spec->segments : 1);
 }
 
+static const struct cln_kernel moments_kernel =
+    CLN_KERNEL_PAIR(group_norm_parts, group_norm_moments, GROUP_NORM_MOMENTS_ARGS);
+static const struct cln_kernel merge_kernel = CLN_KERNEL(group_norm_reduce, group_norm_merge, GROUP_NORM_MERGE_ARGS);
+
 clnorm_status cln_group_norm_add_moments(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm *norm,
                                          struct cln_binding parts) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_MOMENTS_ARGS);
     const struct cln_argument into[] = {cln_bind("parts", parts), {0}};
-    const struct cln_group_norm_kernel moments = {&cln_source_group_norm_parts, "group_norm_moments", parameters, into,
-                                                  cln_group_norm_units(norm, spec)};
+    const struct cln_group_norm_stage moments = {&moments_kernel, into, cln_group_norm_units(norm, spec)};
     return cln_group_norm_add(plan, spec, &moments);
 }
 
 clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_spec *spec,
                                             const struct cln_group_norm *norm, struct cln_binding parts,
                                             struct cln_binding mean, struct cln_binding rstd) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_MERGE_ARGS);
     const struct cln_argument from[] = {
         cln_real("eps", norm->eps), cln_bind("parts", parts), cln_bind("mean", mean), cln_bind("rstd", rstd), {0}};
-    const struct cln_group_norm_kernel merge = {&cln_source_group_norm_reduce, "group_norm_merge", parameters, from,
-                                                norm->rows * norm->groups};
+    const struct cln_group_norm_stage merge = {&merge_kernel, from, norm->rows * norm->groups};
     const clnorm_status status = cln_group_norm_add_moments(plan, spec, norm, parts);
     return status ? status : cln_group_norm_add_reduction(plan, spec, &merge, entries_of(norm, spec));
 }

@@ -82,6 +82,11 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     };
 }
 
+static const struct cln_kernel forward_kernel = CLN_KERNEL_PAIR(l2_norm, l2_norm, L2_NORM_ARGS);
+static const struct cln_kernel backward_kernel = CLN_KERNEL_PAIR(l2_norm, l2_norm_backward, L2_NORM_BACKWARD_ARGS);
+static const struct cln_kernel slots_kernel = CLN_KERNEL(l2_norm, l2_norm_slots, L2_NORM_SLOTS_ARGS);
+static const struct cln_kernel dweight_kernel = CLN_KERNEL(l2_norm, l2_norm_dweight, L2_NORM_DWEIGHT_ARGS);
+
 static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
     const struct problem p = problem_of(plan->operation, desc);
     const forward_desc *const f = desc;
@@ -106,8 +111,8 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
 }
 
 /* Adds the kernel that goes through segments. */
-static clnorm_status add_segments(clnorm_plan *plan, const void *desc, const struct cln_workload *work, const char *kernel,
-                                  const struct cln_parameter *parameters, struct cln_argument norm) {
+static clnorm_status add_segments(clnorm_plan *plan, const void *desc, const struct cln_workload *work,
+                                  const struct cln_kernel *kernel, struct cln_argument norm) {
     const struct problem p = problem_of(plan->operation, desc);
     const struct cln_spec spec = spec_of(plan, desc);
     const uint64_t segments = work->rows * work->groups;
@@ -121,11 +126,8 @@ static clnorm_status add_segments(clnorm_plan *plan, const void *desc, const str
                                              norm,
                                              {0}};
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_l2_norm,
         .kernel = kernel,
-        .unaligned = !spec.element_aligned,
         .spec = &spec,
-        .parameters = parameters,
         .arguments = arguments,
         .work = segments,
         .groups = launch.groups,
@@ -135,8 +137,7 @@ static clnorm_status add_segments(clnorm_plan *plan, const void *desc, const str
 }
 
 static clnorm_status add_forward(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(L2_NORM_ARGS);
-    return work->rows ? add_segments(plan, desc, work, "l2_norm", parameters, (struct cln_argument){0}) : CLNORM_SUCCESS;
+    return work->rows ? add_segments(plan, desc, work, &forward_kernel, (struct cln_argument){0}) : CLNORM_SUCCESS;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- dweight */
@@ -177,8 +178,7 @@ static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, co
 
 /* A kernel over columns, with work-items for work parts of them, times as many work-groups as those fill. */
 struct columns {
-    const char *kernel;
-    const struct cln_parameter *parameters;
+    const struct cln_kernel *kernel;
     const struct cln_argument *arguments;
     uint64_t vec, unroll, work, items, times;
 };
@@ -192,10 +192,8 @@ static clnorm_status add_columns(clnorm_plan *plan, const void *desc, const stru
     spec.reduce = CLN_REDUCE_TREE;
     spec.opencl_c = 120;
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_l2_norm,
         .kernel = columns->kernel,
         .spec = &spec,
-        .parameters = columns->parameters,
         .arguments = columns->arguments,
         .work = columns->work,
         .groups = (size_t)(cln_divide_up(columns->work, columns->items) * columns->times),
@@ -205,8 +203,6 @@ static clnorm_status add_columns(clnorm_plan *plan, const void *desc, const stru
 }
 
 static clnorm_status add_dweight(clnorm_plan *plan, const void *desc, const struct slots *slots) {
-    static const struct cln_parameter slots_parameters[] = CLN_PARAMETERS(L2_NORM_SLOTS_ARGS);
-    static const struct cln_parameter dweight_parameters[] = CLN_PARAMETERS(L2_NORM_DWEIGHT_ARGS);
     const backward_desc *const d = desc;
     const struct cln_arguments map = cln_weight_map_arguments(d->weight_rows, d->weight_repeat, 0, 0);
     const struct cln_argument of_slots[] = {cln_integer("rows", d->rows),
@@ -222,16 +218,15 @@ static clnorm_status add_dweight(clnorm_plan *plan, const void *desc, const stru
                                           cln_integer("dbias_stride", 0),
                                           cln_bind("slots", slots->sums),
                                           {0}};
-    const struct columns sums = {"l2_norm_slots", slots_parameters, of_slots,     slots->vec,
-                                 slots->unroll,   slots->spans,     slots->items, slots->count * d->weight_rows};
+    const struct columns sums = {
+        &slots_kernel, of_slots, slots->vec, slots->unroll, slots->spans, slots->items, slots->count * d->weight_rows};
     const uint64_t items = most_items(&plan->context->device);
-    const struct columns dweight = {"l2_norm_dweight", dweight_parameters, of_sum, 1, 1, d->cols, items, d->weight_rows};
+    const struct columns dweight = {&dweight_kernel, of_sum, 1, 1, d->cols, items, d->weight_rows};
     const clnorm_status status = sums.times ? add_columns(plan, desc, &sums) : CLNORM_SUCCESS;
     return status ? status : add_columns(plan, desc, &dweight);
 }
 
 static clnorm_status add_backward(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(L2_NORM_BACKWARD_ARGS);
     const backward_desc *const d = desc;
     struct slots slots = {.count = 0};
     clnorm_status status = d->dweight.dtype ? lay_out(plan, d, work, &slots) : CLNORM_SUCCESS;
@@ -242,7 +237,7 @@ static clnorm_status add_backward(clnorm_plan *plan, const void *desc, const str
     if (d->dweight.dtype && d->rows)
         cln_plan_set_workspace(plan, slots.sums.offset + slots.sums.size);
     if (d->rows)
-        status = add_segments(plan, desc, work, "l2_norm_backward", parameters, cln_bind("norm", slots.lengths));
+        status = add_segments(plan, desc, work, &backward_kernel, cln_bind("norm", slots.lengths));
     return status || !d->dweight.dtype ? status : add_dweight(plan, desc, &slots);
 }
 

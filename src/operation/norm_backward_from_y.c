@@ -120,7 +120,8 @@ clnorm_status cln_backward_take_y(clnorm_norm_backward_desc *desc) {
     return status;
 }
 
-static const struct cln_parameter check_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_CHECK_ARGS);
+static const struct cln_kernel check_kernel =
+    CLN_KERNEL(norm_backward_check, norm_backward_check, NORM_BACKWARD_CHECK_ARGS);
 
 clnorm_status cln_backward_add_check(clnorm_plan *plan, const problem *p) {
     const clnorm_device_info *device = &plan->context->device;
@@ -146,10 +147,8 @@ clnorm_status cln_backward_add_check(clnorm_plan *plan, const problem *p) {
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_norm_backward_check,
-        .kernel = "norm_backward_check",
+        .kernel = &check_kernel,
         .spec = &spec,
-        .parameters = check_parameters,
         .arguments = arguments,
         .work = p->cols,
         .groups = 1,

@@ -111,14 +111,15 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
     };
     struct cln_stage_recipe recipe = *own;
     recipe.spec = &spec;
-    recipe.unaligned = !spec.element_aligned;
     recipe.arguments = arguments;
     return cln_plan_add_stage(plan, &recipe);
 }
 
-static const struct cln_parameter sums_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_SUMS_ARGS);
-static const struct cln_parameter walk_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_ARGS);
-static const struct cln_parameter reduce_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_REDUCE_ARGS);
+static const struct cln_kernel sums_kernel =
+    CLN_KERNEL_PAIR(norm_backward_sums, norm_backward_sums, NORM_BACKWARD_SUMS_ARGS);
+static const struct cln_kernel walk_kernel = CLN_KERNEL_PAIR(norm_backward, norm_backward, NORM_BACKWARD_ARGS);
+static const struct cln_kernel reduce_kernel =
+    CLN_KERNEL_PAIR(norm_backward_reduce, norm_backward_reduce, NORM_BACKWARD_REDUCE_ARGS);
 
 clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const struct cln_config *const c = &plan->config;
@@ -127,9 +128,7 @@ clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const s
     const struct cln_argument arguments[] = {
         cln_bind("sums", layout->sums), cln_integer("rows", p->rows), cln_integer("iterations", launch.iterations), {0}};
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_norm_backward_sums,
-        .kernel = "norm_backward_sums",
-        .parameters = sums_parameters,
+        .kernel = &sums_kernel,
         .arguments = arguments,
         .work = work,
         .groups = launch.groups,
@@ -157,9 +156,7 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_norm_backward,
-        .kernel = "norm_backward",
-        .parameters = walk_parameters,
+        .kernel = &walk_kernel,
         .arguments = arguments,
         .work = p->rows,
         .groups = (size_t)(layout->columns + layout->work_groups),
@@ -217,11 +214,8 @@ static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struc
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_norm_backward_reduce,
-        .kernel = "norm_backward_reduce",
-        .unaligned = !cpu,
+        .kernel = &reduce_kernel,
         .spec = &spec,
-        .parameters = reduce_parameters,
         .arguments = arguments,
         .work = columns,
         .groups = (size_t)(tiles * (p->dweight.dtype && p->dbias.dtype ? 2 : 1)),

@@ -65,10 +65,14 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     return work;
 }
 
+static const struct cln_kernel statistics_kernel = CLN_KERNEL_PAIR(norm_slices, norm_statistics, NORM_FORWARD_MOMENTS_ARGS);
+static const struct cln_kernel apply_kernel = CLN_KERNEL_PAIR(norm_slices, norm_apply, NORM_FORWARD_APPLY_ARGS);
+static const struct cln_kernel merge_kernel = CLN_KERNEL(norm_slices, norm_merge_moments, NORM_MERGE_MOMENTS_ARGS);
+
 /* Adds a kernel of norm_slices.cl over all segments, or their chunks. The number of chunks cannot overflow: each has
  * moments in the workspace or elements of y, of less than 2^63 bytes. */
 static clnorm_status add_segments(clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
-                                  const char *kernel, const struct cln_parameter *parameters, struct cln_binding moments) {
+                                  const struct cln_kernel *kernel, struct cln_binding moments) {
     const uint64_t units = work->rows * work->groups * plan->config.chunks;
     const struct cln_launch launch = cln_launch_of(&plan->config, units);
     const struct cln_spec spec = cln_norm_spec(plan, p, work, launch.iterations);
@@ -78,11 +82,8 @@ static clnorm_status add_segments(clnorm_plan *plan, const clnorm_norm_desc *p, 
                                              cln_bind("moments", moments),
                                              {0}};
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_norm_slices,
         .kernel = kernel,
-        .unaligned = !spec.element_aligned,
         .spec = &spec,
-        .parameters = parameters,
         .arguments = arguments,
         .work = units,
         .groups = launch.groups,
@@ -94,7 +95,6 @@ static clnorm_status add_segments(clnorm_plan *plan, const clnorm_norm_desc *p, 
 /* Merges the moments of chunks into those of their segments, with the same number of work-items per segment. */
 static clnorm_status add_merge(clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
                                struct cln_binding chunks) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_MERGE_MOMENTS_ARGS);
     const uint64_t segments = work->rows * work->groups;
     const struct cln_launch of_chunks = cln_launch_of(&plan->config, segments * plan->config.chunks);
     const struct cln_launch launch = cln_launch_of(&plan->config, segments);
@@ -102,10 +102,8 @@ static clnorm_status add_merge(clnorm_plan *plan, const clnorm_norm_desc *p, con
     const struct cln_argument arguments[] = {
         cln_integer("rows", p->rows), cln_integer("iterations", launch.iterations), cln_bind("chunk_moments", chunks), {0}};
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_norm_slices,
-        .kernel = "norm_merge_moments",
+        .kernel = &merge_kernel,
         .spec = &spec,
-        .parameters = parameters,
         .arguments = arguments,
         .work = segments,
         .groups = launch.groups,
@@ -115,24 +113,22 @@ static clnorm_status add_merge(clnorm_plan *plan, const clnorm_norm_desc *p, con
 }
 
 static clnorm_status add_statistics(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_FORWARD_MOMENTS_ARGS);
     const clnorm_norm_desc p = problem_of(plan->operation, desc);
     struct cln_binding moments = {.role = CLN_MOMENTS};
     if (!p.rows)
         return CLNORM_SUCCESS;
     if (plan->config.chunks == 1)
-        return add_segments(plan, &p, work, "norm_statistics", parameters, moments);
+        return add_segments(plan, &p, work, &statistics_kernel, moments);
     clnorm_status status = cln_plan_set_chunks(plan, p.rows, work->groups, CLN_MOMENTS_NUMBERS, work->real_size, &moments);
     if (!status)
-        status = add_segments(plan, &p, work, "norm_statistics", parameters, moments);
+        status = add_segments(plan, &p, work, &statistics_kernel, moments);
     return status ? status : add_merge(plan, &p, work, moments);
 }
 
 static clnorm_status add_apply(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_FORWARD_APPLY_ARGS);
     const clnorm_norm_desc p = problem_of(plan->operation, desc);
     const struct cln_binding moments = {.role = CLN_MOMENTS};
-    return p.rows ? add_segments(plan, &p, work, "norm_apply", parameters, moments) : CLNORM_SUCCESS;
+    return p.rows ? add_segments(plan, &p, work, &apply_kernel, moments) : CLNORM_SUCCESS;
 }
 
 static const statistics_desc initial_statistics = CLNORM_NORM_STATISTICS_DESC_INIT;

@@ -65,10 +65,12 @@ static problem problem_of(const struct cln_operation *operation, const void *des
 
 /* ----------------------------------------------------------------------------------------------------------- kernels */
 
+static const struct cln_kernel open_kernel = CLN_KERNEL(norm_slices_backward, norm_open_moments, NORM_OPEN_MOMENTS_ARGS);
+static const struct cln_kernel merge_kernel = CLN_KERNEL(norm_slices_backward, norm_merge_sums, NORM_MERGE_SUMS_ARGS);
+
 /* Adds a kernel of norm_slices_backward.cl, with one work-item per segment. */
 static clnorm_status add_items(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout, bool has_sums,
-                               const char *kernel, const struct cln_parameter *parameters,
-                               const struct cln_argument *arguments) {
+                               const struct cln_kernel *kernel, const struct cln_argument *arguments) {
     enum { ITEMS = 256 };
     const clnorm_device_info *const device = &plan->context->device;
     const uint64_t segments = p->rows * (p->cols / p->group_size);
@@ -80,10 +82,8 @@ static clnorm_status add_items(clnorm_plan *plan, const problem *p, const struct
     struct cln_spec spec = cln_backward_spec(p, device, &c, layout);
     spec.has_sums = has_sums;
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_norm_slices_backward,
         .kernel = kernel,
         .spec = &spec,
-        .parameters = parameters,
         .arguments = arguments,
         .work = segments,
         .groups = (size_t)cln_divide_up(segments, c.lanes),
@@ -95,17 +95,15 @@ static clnorm_status add_items(clnorm_plan *plan, const problem *p, const struct
 /* Converts moments of the arguments to statistics in the workspace. has_sums: and sums, as norm_backward.cl reads them. */
 static clnorm_status add_open(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout,
                               bool has_sums) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_OPEN_MOMENTS_ARGS);
     const struct cln_argument arguments[] = {cln_real("eps", p->eps),
                                              cln_bind("mean", layout->mean),
                                              cln_bind("rstd", layout->rstd),
                                              cln_bind("chunk_sums", layout->sums),
                                              {0}};
-    return add_items(plan, p, layout, has_sums, "norm_open_moments", parameters, arguments);
+    return add_items(plan, p, layout, has_sums, &open_kernel, arguments);
 }
 
 static clnorm_status add_statistics(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_MERGE_SUMS_ARGS);
     const problem p = problem_of(plan->operation, desc);
     struct cln_backward_layout layout;
     if (!p.rows)
@@ -118,7 +116,7 @@ static clnorm_status add_statistics(clnorm_plan *plan, const void *desc, const s
     status = add_open(plan, &p, &layout, false);
     if (!status)
         status = cln_backward_add_sums(plan, &p, &layout);
-    return status ? status : add_items(plan, &p, &layout, false, "norm_merge_sums", parameters, arguments);
+    return status ? status : add_items(plan, &p, &layout, false, &merge_kernel, arguments);
 }
 
 static clnorm_status add_apply(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {

@@ -132,19 +132,12 @@ struct cln_spec cln_norm_spec(const clnorm_plan *plan, const clnorm_norm_desc *p
     return spec_of(p, &plan->context->device, &plan->config, work, PASS_ONLY, iterations);
 }
 
-/* A kernel over all segments, or over all of their chunks. */
-struct kernel {
-    const struct cln_source *source;
-    const char *name;
-    const struct cln_parameter *parameters;
-};
-
-static const struct cln_parameter whole_parameters[] = CLN_PARAMETERS(NORM_FORWARD_ARGS),
-                                  moments_parameters[] = CLN_PARAMETERS(NORM_FORWARD_MOMENTS_ARGS),
-                                  apply_parameters[] = CLN_PARAMETERS(NORM_FORWARD_APPLY_ARGS);
-static const struct kernel whole_segments = {&cln_source_norm_forward, "norm_forward", whole_parameters};
-static const struct kernel chunk_moments = {&cln_source_norm_forward_chunks, "norm_forward_moments", moments_parameters};
-static const struct kernel chunk_apply = {&cln_source_norm_forward_chunks, "norm_forward_apply", apply_parameters};
+/* Kernels over all segments, or over all of their chunks. */
+static const struct cln_kernel whole_segments = CLN_KERNEL_PAIR(norm_forward, norm_forward, NORM_FORWARD_ARGS);
+static const struct cln_kernel chunk_moments =
+    CLN_KERNEL_PAIR(norm_forward_chunks, norm_forward_moments, NORM_FORWARD_MOMENTS_ARGS);
+static const struct cln_kernel chunk_apply =
+    CLN_KERNEL_PAIR(norm_forward_chunks, norm_forward_apply, NORM_FORWARD_APPLY_ARGS);
 
 /* Where a kernel writes statistics of segments and of chunks, y, and the largest |y| of each work-group. */
 struct parts {
@@ -164,7 +157,7 @@ static struct cln_launch launch_of(const clnorm_plan *plan, const problem *p, co
 }
 
 static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struct cln_workload *workload,
-                                const struct cln_config *c, const struct kernel *kernel, struct parts parts) {
+                                const struct cln_config *c, const struct cln_kernel *kernel, struct parts parts) {
     const struct cln_launch launch = launch_of(plan, p, c, parts.pass);
     const struct cln_rope rope = CLN_ROPE_OF(p);
     struct cln_spec spec = spec_of(p, &plan->context->device, c, workload, parts.pass, launch.iterations);
@@ -189,11 +182,8 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = kernel->source,
-        .kernel = kernel->name,
-        .unaligned = !spec.element_aligned,
+        .kernel = kernel,
         .spec = &spec,
-        .parameters = kernel->parameters,
         .arguments = arguments,
         .work = work_of_chunks(p, c),
         .groups = launch.groups,

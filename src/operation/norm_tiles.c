@@ -50,8 +50,8 @@ static uint64_t rows_at_once(const struct cln_config *config) {
     return config->lanes > 1 ? 2 : 1;
 }
 
-static const struct cln_parameter rows_parameters[] = CLN_PARAMETERS(FP8_RMS_NORM_ROWS_ARGS);
-static const struct cln_parameter tile_parameters[] = CLN_PARAMETERS(FP8_RMS_NORM_TILE_ARGS);
+static const struct cln_kernel rows_kernel = CLN_KERNEL_PAIR(fp8_rms_norm_rows, fp8_rms_norm_rows, FP8_RMS_NORM_ROWS_ARGS);
+static const struct cln_kernel tile_kernel = CLN_KERNEL_PAIR(fp8_rms_norm_tile, fp8_rms_norm_tile, FP8_RMS_NORM_TILE_ARGS);
 
 /* Adds fp8_rms_norm_rows.cl. largest: the part for the largest |n| of each work-group. */
 static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct cln_launch *launch, struct cln_binding rstd,
@@ -69,11 +69,8 @@ static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct 
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_fp8_rms_norm_rows,
-        .kernel = "fp8_rms_norm_rows",
-        .unaligned = !spec.element_aligned,
+        .kernel = &rows_kernel,
         .spec = &spec,
-        .parameters = rows_parameters,
         .arguments = arguments,
         .work = p->rows,
         .groups = launch->groups,
@@ -102,11 +99,8 @@ static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_fp8_rms_norm_tile,
-        .kernel = "fp8_rms_norm_tile",
-        .unaligned = !spec.element_aligned,
+        .kernel = &tile_kernel,
         .spec = &spec,
-        .parameters = tile_parameters,
         .arguments = arguments,
         .work = tile->count,
         .groups = (size_t)tile->count,

@@ -100,8 +100,9 @@ static struct cln_launch launch_of(const clnorm_plan *plan, const problem *p) {
                : cln_launch_of(&plan->config, segments);
 }
 
-static const struct cln_parameter segments_parameters[] = CLN_PARAMETERS(QUANTIZE_SEGMENTS_ARGS);
-static const struct cln_parameter tile_parameters[] = CLN_PARAMETERS(QUANTIZE_TILE_ARGS);
+static const struct cln_kernel segments_kernel =
+    CLN_KERNEL_PAIR(quantize_segments, quantize_segments, QUANTIZE_SEGMENTS_ARGS);
+static const struct cln_kernel tile_kernel = CLN_KERNEL_PAIR(quantize_tile, quantize_tile, QUANTIZE_TILE_ARGS);
 
 /* quantize_segments.cl over all rows or groups. With CLNORM_SCALING_TENSOR each work-group's largest magnitude goes to
  * magnitudes. */
@@ -120,11 +121,8 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const str
         {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_quantize_segments,
-        .kernel = "quantize_segments",
-        .unaligned = !spec.element_aligned,
+        .kernel = &segments_kernel,
         .spec = &spec,
-        .parameters = segments_parameters,
         .arguments = arguments,
         .work = p->rows * cln_divide_up(p->cols, group_of(p)),
         .groups = launch->groups,
@@ -146,11 +144,8 @@ static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct
         cln_real("given", p->q.scale),      cln_integer("count", count),  {0},
     };
     const struct cln_stage_recipe recipe = {
-        .source = &cln_source_quantize_tile,
-        .kernel = "quantize_tile",
-        .unaligned = !spec.element_aligned,
+        .kernel = &tile_kernel,
         .spec = &spec,
-        .parameters = tile_parameters,
         .arguments = arguments,
         .work = tile->count,
         .groups = (size_t)tile->count,

@@ -76,36 +76,21 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
     return spec;
 }
 
-/* A kernel over all rows, or over all chunks of them. */
-struct kernel {
-    const struct cln_source *source;
-    const char *name;
-    const struct cln_parameter *parameters;
-};
-
-static const struct cln_parameter forward_parameters[] = CLN_PARAMETERS(SOFTMAX_ARGS),
-                                  totals_parameters[] = CLN_PARAMETERS(SOFTMAX_TOTALS_ARGS),
-                                  apply_parameters[] = CLN_PARAMETERS(SOFTMAX_APPLY_ARGS),
-                                  exchange_parameters[] = CLN_PARAMETERS(SOFTMAX_EXCHANGE_ARGS);
-static const struct cln_parameter backward_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_ARGS),
-                                  backward_sums_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_SUMS_ARGS),
-                                  backward_apply_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_APPLY_ARGS),
-                                  backward_exchange_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_EXCHANGE_ARGS);
-
-static const struct kernel whole = {&cln_source_softmax, "softmax", forward_parameters},
-                           totals = {&cln_source_softmax_chunks, "softmax_totals", totals_parameters},
-                           apply = {&cln_source_softmax_chunks, "softmax_apply", apply_parameters},
-                           exchange = {&cln_source_softmax_exchange, "softmax_exchange", exchange_parameters};
-static const struct kernel whole_backward = {&cln_source_softmax_backward, "softmax_backward", backward_parameters},
-                           backward_sums = {&cln_source_softmax_backward_chunks, "softmax_backward_sums",
-                                            backward_sums_parameters},
-                           backward_apply = {&cln_source_softmax_backward_chunks, "softmax_backward_apply",
-                                             backward_apply_parameters},
-                           backward_exchange = {&cln_source_softmax_backward_exchange, "softmax_backward_exchange",
-                                                backward_exchange_parameters};
+/* Kernels over all rows, or over all chunks of them. */
+static const struct cln_kernel whole = CLN_KERNEL_PAIR(softmax, softmax, SOFTMAX_ARGS);
+static const struct cln_kernel totals = CLN_KERNEL_PAIR(softmax_chunks, softmax_totals, SOFTMAX_TOTALS_ARGS);
+static const struct cln_kernel apply = CLN_KERNEL_PAIR(softmax_chunks, softmax_apply, SOFTMAX_APPLY_ARGS);
+static const struct cln_kernel exchange = CLN_KERNEL_PAIR(softmax_exchange, softmax_exchange, SOFTMAX_EXCHANGE_ARGS);
+static const struct cln_kernel whole_backward = CLN_KERNEL_PAIR(softmax_backward, softmax_backward, SOFTMAX_BACKWARD_ARGS);
+static const struct cln_kernel backward_sums =
+    CLN_KERNEL_PAIR(softmax_backward_chunks, softmax_backward_sums, SOFTMAX_BACKWARD_SUMS_ARGS);
+static const struct cln_kernel backward_apply =
+    CLN_KERNEL_PAIR(softmax_backward_chunks, softmax_backward_apply, SOFTMAX_BACKWARD_APPLY_ARGS);
+static const struct cln_kernel backward_exchange =
+    CLN_KERNEL_PAIR(softmax_backward_exchange, softmax_backward_exchange, SOFTMAX_BACKWARD_EXCHANGE_ARGS);
 
 /* part: the kernel's argument in the workspace, or all 0. Where work-groups exchange totals, each takes many chunks. */
-static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struct kernel *kernel,
+static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struct cln_kernel *kernel,
                                 struct cln_argument part) {
     const struct cln_config *const c = &plan->config;
     const uint64_t work = ((const struct cln_desc_head *)desc)->rows * cln_larger(c->chunks, 1);
@@ -115,11 +100,8 @@ static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struc
     const struct cln_spec spec = spec_of(plan, desc);
     const struct cln_argument arguments[] = {cln_integer("iterations", launch.iterations), part, {0}};
     const struct cln_stage_recipe recipe = {
-        .source = kernel->source,
-        .kernel = kernel->name,
-        .unaligned = !spec.element_aligned,
+        .kernel = kernel,
         .spec = &spec,
-        .parameters = kernel->parameters,
         .arguments = arguments,
         .work = work,
         .groups = launch.groups,
@@ -130,7 +112,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struc
 
 /* Adds the kernel whose work-groups exchange totals, by messages: HEADER_MESSAGES, then [rows, chunks]. */
 static clnorm_status add_exchange(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
-    const struct kernel *const kernel = is_backward(plan->operation) ? &backward_exchange : &exchange;
+    const struct cln_kernel *const kernel = is_backward(plan->operation) ? &backward_exchange : &exchange;
     const uint64_t of_chunks = cln_product(work->rows, plan->config.chunks);
     struct cln_binding messages;
     uint64_t size = 0;

@@ -52,7 +52,7 @@ struct assembly {
 static clnorm_status append(struct assembly *assembly, struct setting setting) {
     struct settings *const settings = &assembly->settings;
     if (settings->count == CLN_STAGE_ARGUMENTS)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s has more than %d arguments", assembly->recipe->kernel,
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s has more than %d arguments", assembly->recipe->kernel->name,
                         CLN_STAGE_ARGUMENTS);
     settings->setting[settings->count++] = setting;
     return CLNORM_SUCCESS;
@@ -63,7 +63,7 @@ static clnorm_status append_integer(struct assembly *assembly, uint64_t integer)
 }
 
 static clnorm_status refuse(const struct assembly *assembly, const char *name, const char *what) {
-    return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s, parameter %s: %s", assembly->recipe->kernel, name, what);
+    return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s, parameter %s: %s", assembly->recipe->kernel->name, name, what);
 }
 
 /* The first argument with a name, in a list or those that it includes; NULL: there is none. */
@@ -186,7 +186,7 @@ static clnorm_status check_arguments(const struct assembly *assembly, const stru
     for (; list->name && !status; list++)
         if (list->kind == CLN_ARGUMENT_LIST)
             status = check_arguments(assembly, list->list);
-        else if (!has_parameter(recipe->parameters, list->name))
+        else if (!has_parameter(recipe->kernel->parameters, list->name))
             status = refuse(assembly, list->name, "an argument is given, and the kernel has no such parameter");
         else if (find_argument(recipe->arguments, list->name) != list)
             status = refuse(assembly, list->name, "two arguments are given");
@@ -198,7 +198,7 @@ static clnorm_status append_parameters(struct assembly *assembly) {
     clnorm_status status = check_arguments(assembly, recipe->arguments);
     if (!status)
         status = append_integer(assembly, recipe->work);
-    for (const struct cln_parameter *parameter = recipe->parameters; parameter->name && !status; parameter++)
+    for (const struct cln_parameter *parameter = recipe->kernel->parameters; parameter->name && !status; parameter++)
         status = append_parameter(assembly, parameter);
     return status;
 }
@@ -215,14 +215,14 @@ static clnorm_status make_kernel(cl_program program, const char *name, const str
 
 clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe) {
     if (plan->stages == CLN_STAGES)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s is one too many: expected at most %d of a plan", recipe->kernel,
-                        CLN_STAGES);
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s is one too many: expected at most %d of a plan",
+                        recipe->kernel->name, CLN_STAGES);
     size_t items; /* of 32 bits on some hosts */
     if (recipe->groups > CLN_MOST_GROUPS || __builtin_mul_overflow(recipe->groups, recipe->items, &items))
         return cln_fail(
             CLNORM_UNSUPPORTED,
             "kernel %s takes %zu work-groups: expected at most %d; desc.rows, desc.cols or desc.weight_rows is too large",
-            recipe->kernel, recipe->groups, CLN_MOST_GROUPS);
+            recipe->kernel->name, recipe->groups, CLN_MOST_GROUPS);
     struct cln_stage *const stage = &plan->stage[plan->stages];
     stage->tensors = 0;
     stage->seed = 0;
@@ -231,7 +231,7 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     stage->groups = recipe->groups;
     stage->items = recipe->items;
     stage->readers = recipe->readers;
-    (void)snprintf(stage->name, sizeof stage->name, "%s", recipe->kernel);
+    (void)snprintf(stage->name, sizeof stage->name, "%s", recipe->kernel->name);
     cln_spec_options(recipe->spec, stage->options);
     struct assembly assembly = {.plan = plan, .recipe = recipe, .stage = stage};
     clnorm_status status = append_parameters(&assembly);
@@ -243,11 +243,11 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     }
 
     cl_program program;
-    status = cln_program_get(plan->context, recipe->source, stage->options, &program);
+    status = cln_program_get(plan->context, recipe->kernel->source, stage->options, &program);
     if (status)
         return status;
     status = make_kernel(program, stage->name, &assembly.settings, &stage->aligned);
-    if (!status && recipe->unaligned) {
+    if (!status && recipe->kernel->has_unaligned && !recipe->spec->element_aligned) {
         char unaligned[sizeof stage->name + 10];
         (void)snprintf(unaligned, sizeof unaligned, "%s_unaligned", stage->name);
         status = make_kernel(program, unaligned, &assembly.settings, &stage->unaligned);

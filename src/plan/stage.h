@@ -32,6 +32,21 @@ struct cln_parameter {
 /* clang-format on */
 #define CLN_PARAMETER(kind, condition, type, name) {#name, #condition, #type, CLN_PARAMETER_##kind},
 
+/* A kernel, and perhaps a second one for offsets that are no multiples of the tensors' vectors. */
+struct cln_kernel {
+    const struct cln_source *source;
+    const char *name;
+    const struct cln_parameter *parameters; /* ends with a name of NULL */
+    bool has_unaligned;                     /* NAME_unaligned is defined, unless the build is element_aligned */
+};
+
+/* The initialiser of a kernel, and of one with an _unaligned one, in file scope. list: of its parameters. */
+/* clang-format off */
+#define CLN_KERNEL(source, name, list) {&cln_source_##source, #name, (const struct cln_parameter[])CLN_PARAMETERS(list), false}
+#define CLN_KERNEL_PAIR(source, name, list) \
+    {&cln_source_##source, #name, (const struct cln_parameter[])CLN_PARAMETERS(list), true}
+/* clang-format on */
+
 /* The value of a parameter, or a list of them, in a list that ends with a name of NULL. The order is free. */
 struct cln_argument {
     const char *name; /* "" of a list */
@@ -59,11 +74,8 @@ struct cln_arguments {
 /* A matrix or vector without an argument is the tensor of clnorm_args with its name. An argument for a parameter that
  * the spec rules out is not used. */
 struct cln_stage_recipe {
-    const struct cln_source *source;
-    const char *kernel; /* the kernel for aligned offsets */
-    bool unaligned;     /* the source also has a kernel for any offsets, whose name ends in _unaligned */
+    const struct cln_kernel *kernel;
     const struct cln_spec *spec;
-    const struct cln_parameter *parameters; /* ends with a name of NULL */
     const struct cln_argument *arguments;
     cl_ulong work; /* the first parameter of every kernel */
     size_t groups, items;
