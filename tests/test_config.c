@@ -87,14 +87,14 @@ static void choose_everywhere(struct cln_workload work) {
 static void forward_choices_fit(void **state) {
     (void)state;
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
-        for (int of = CLN_WORK_NORM; of <= CLN_WORK_SOFTMAX_BACKWARD; of++)
+        for (int of = CLN_KIND_NORM; of <= CLN_KIND_SOFTMAX_BACKWARD; of++)
             for (unsigned options = 0; options < 8; options++) {
                 struct cln_workload work = workload_of(x_size);
-                work.work = (enum cln_work)of;
-                work.users = of < CLN_WORK_SOFTMAX ? CLN_KNOBS_FORWARD : CLN_KNOBS_SOFTMAX;
+                work.kind = (enum cln_kind)of;
+                work.users = of < CLN_KIND_SOFTMAX ? CLN_KNOBS_FORWARD : CLN_KNOBS_SOFTMAX;
                 work.norm = options & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM;
                 work.groups = options & 2 ? 2 : 1;
-                work.y_scaled = of == CLN_WORK_QUANTIZED;
+                work.y_scaled = of == CLN_KIND_QUANTIZED;
                 work.lead_vec = options & 4 && !work.y_scaled ? 16 : 0;
                 choose_everywhere(work);
             }
@@ -171,12 +171,12 @@ static void ranking_begins_with_the_choice(void **state) {
 }
 
 /* Whether a config that holds a row of f32 in the registers of 256 lanes is among the best. */
-static bool few_lanes_hold(enum cln_work kind, uint64_t columns, bool y_scaled) {
+static bool few_lanes_hold(enum cln_kind kind, uint64_t columns, bool y_scaled) {
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
     struct cln_workload work = workload_of(4);
     struct cln_config ranked[CLN_MOST_RANKED];
     work.norm = CLNORM_RMS_NORM;
-    work.work = kind;
+    work.kind = kind;
     work.rows = 419;
     work.y_scaled = y_scaled;
     set_columns(&work, columns);
@@ -190,13 +190,13 @@ static bool few_lanes_hold(enum cln_work kind, uint64_t columns, bool y_scaled) 
 /* 192 of a lane's 255 registers may hold a row of a norm. What needs further registers may not have that many. */
 static void wide_rows_fill_registers(void **state) {
     (void)state;
-    assert_true(few_lanes_hold(CLN_WORK_NORM, 49152, false));
-    assert_true(few_lanes_hold(CLN_WORK_GATED, 49152, false));
-    assert_true(few_lanes_hold(CLN_WORK_ADD, 49152, false));
-    assert_false(few_lanes_hold(CLN_WORK_NORM, 50176, false));
-    assert_false(few_lanes_hold(CLN_WORK_ADD, 40960, true));
-    assert_false(few_lanes_hold(CLN_WORK_SOFTMAX, 40960, false));
-    assert_true(few_lanes_hold(CLN_WORK_SOFTMAX, 16384, false));
+    assert_true(few_lanes_hold(CLN_KIND_NORM, 49152, false));
+    assert_true(few_lanes_hold(CLN_KIND_GATED, 49152, false));
+    assert_true(few_lanes_hold(CLN_KIND_ADD, 49152, false));
+    assert_false(few_lanes_hold(CLN_KIND_NORM, 50176, false));
+    assert_false(few_lanes_hold(CLN_KIND_ADD, 40960, true));
+    assert_false(few_lanes_hold(CLN_KIND_SOFTMAX, 40960, false));
+    assert_true(few_lanes_hold(CLN_KIND_SOFTMAX, 16384, false));
 }
 
 /* A forced knob that the operation lacks is refused by name, with any value. */
@@ -293,11 +293,11 @@ static void large_outputs_are_streamed(void **state) {
     work.rows = 4096; /* 4096 rows of 1024 floats, in and out, are 32 MiB */
     set_columns(&work, 1024);
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
-    work.work = CLN_WORK_ADD;
+    work.kind = CLN_KIND_ADD;
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
-    work.work = CLN_WORK_CHAIN; /* reads residual_out again */
+    work.kind = CLN_KIND_CHAIN; /* reads residual_out again */
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
-    work.work = CLN_WORK_NORM;
+    work.kind = CLN_KIND_NORM;
     work.rows++;
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
     assert_int_equal(stores_chosen(&gpu, &work, automatic), CLN_STORES_CACHED);
@@ -316,9 +316,9 @@ static void large_outputs_are_streamed(void **state) {
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
     work.rows /= 2; /* x fits the cache, which is enough for rows of less than 4 KiB without other inputs */
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
-    work.work = CLN_WORK_GATED;
+    work.kind = CLN_KIND_GATED;
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
-    work.work = CLN_WORK_NORM;
+    work.kind = CLN_KIND_NORM;
     work.rows = 20485;
     set_columns(&work, 504); /* ends of rows are a large part of them */
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);

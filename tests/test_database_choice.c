@@ -25,12 +25,12 @@ static bool has(const char *row, const char *word) {
     return at && at < strchr(row, ':');
 }
 
-static enum cln_work work_of(const char *row) {
+static enum cln_kind kind_of(const char *row) {
     if (has(row, "softmax"))
-        return has(row, "backward") ? CLN_WORK_SOFTMAX_BACKWARD : CLN_WORK_SOFTMAX;
+        return has(row, "backward") ? CLN_KIND_SOFTMAX_BACKWARD : CLN_KIND_SOFTMAX;
     if (has(row, "add_dropout") || has(row, "_activated"))
-        return CLN_WORK_CHAIN;
-    return has(row, "_gated") ? CLN_WORK_GATED : has(row, "add_") ? CLN_WORK_ADD : CLN_WORK_NORM;
+        return CLN_KIND_CHAIN;
+    return has(row, "_gated") ? CLN_KIND_GATED : has(row, "add_") ? CLN_KIND_ADD : CLN_KIND_NORM;
 }
 
 /* The workload of a row of the database, with many matrix rows. */
@@ -50,7 +50,7 @@ static struct cln_workload workload_of(const char *row, uint64_t cols) {
                                           : backward ? CLN_KNOBS_BACKWARD
                                                      : CLN_KNOBS_FORWARD,
                                  .real_size = 4,
-                                 .work = work_of(row),
+                                 .kind = kind_of(row),
                                  .y_scaled = has(row, "quantized"),
                                  .gated = has(row, "_gated"),
                                  .more_inputs = has(row, "_gated") || has(row, "add_"),

@@ -148,7 +148,7 @@ static void a_late_gate_is_waited_for_seldom(void **state) {
         for (uint64_t columns = 1024; columns <= 16384; columns += 512) {
             struct cln_workload work =
                 workload_of(CLN_KNOBS_FORWARD, ((uint64_t)64 << 20) / (columns * x_size), columns, x_size, CLNORM_RMS_NORM);
-            work.work = CLN_WORK_GATED;
+            work.kind = CLN_KIND_GATED;
             const struct cln_config c = choice_of(&work);
             const uint64_t vectors = cln_divide_up(columns, (uint64_t)c.vec * c.lanes);
             if (c.weights != CLN_WEIGHTS_EARLY && vectors > 12)

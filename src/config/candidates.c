@@ -79,7 +79,7 @@ static bool gains_by_streaming(const struct cln_choice *choice, const struct cln
     const uint64_t vec = cln_or_else(c->vec, cln_widest_vector(choice, &streaming));
     const bool bytes = work->y_scaled || work->users == CLN_KNOBS_QUANTIZE;
     return choice->facts.alone && !fits_cache(choice) && stores_lines(choice, vec) && !bytes &&
-           work->work != CLN_WORK_CHAIN;
+           work->kind != CLN_KIND_CHAIN;
 }
 
 /* On GPUs streaming stores were slower in every measurement, so that only tuning tries them. */

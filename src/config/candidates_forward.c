@@ -113,7 +113,7 @@ static struct cln_values segments_values(const struct cln_choice *choice, const 
 /* The bytes of a segment that a lane's registers may hold: 192 of 255, as the others serve addresses and arithmetic.
  * Softmax, dropout, rotations and an 8-bit y take more of those. */
 static uint64_t most_held(const struct cln_workload *work) {
-    const bool plain = work->work == CLN_WORK_NORM || work->work == CLN_WORK_GATED || work->work == CLN_WORK_ADD;
+    const bool plain = work->kind == CLN_KIND_NORM || work->kind == CLN_KIND_GATED || work->kind == CLN_KIND_ADD;
     return plain && work->users == CLN_KNOBS_FORWARD && !work->y_scaled && !work->rope ? 768 : 256;
 }
 
@@ -139,7 +139,7 @@ static struct cln_values keep_values(const struct cln_choice *choice, const stru
 static struct cln_values unroll_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     if (choice->facts.alone)
-        return cln_one_value(work->work == CLN_WORK_SOFTMAX_BACKWARD && work->x_size == 2 ? 2 : 4);
+        return cln_one_value(work->kind == CLN_KIND_SOFTMAX_BACKWARD && work->x_size == 2 ? 2 : 4);
     if (c->keep == CLN_KEEP_REGISTERS)
         return cln_one_value(1);
     const uint64_t vectors = cln_divide_up(cln_shared_vectors(choice->work, c), c->lanes);

@@ -5,15 +5,15 @@
 #include "config/knobs.h"
 
 /* The kinds of forward work that the model distinguishes. */
-enum cln_work {
-    CLN_WORK_NORM,
-    CLN_WORK_GATED,     /* a norm with a gate */
-    CLN_WORK_ADD,       /* a norm of a sum with a residual */
-    CLN_WORK_DROPOUT,   /* a norm after dropout */
-    CLN_WORK_CHAIN,     /* a norm after dropout and the sum */
-    CLN_WORK_QUANTIZED, /* a norm with an 8-bit output, whose scales are measured */
-    CLN_WORK_SOFTMAX,
-    CLN_WORK_SOFTMAX_BACKWARD,
+enum cln_kind {
+    CLN_KIND_NORM,
+    CLN_KIND_GATED,     /* a norm with a gate */
+    CLN_KIND_ADD,       /* a norm of a sum with a residual */
+    CLN_KIND_DROPOUT,   /* a norm after dropout */
+    CLN_KIND_CHAIN,     /* a norm after dropout and the sum */
+    CLN_KIND_QUANTIZED, /* a norm with an 8-bit output, whose scales are measured */
+    CLN_KIND_SOFTMAX,
+    CLN_KIND_SOFTMAX_BACKWARD,
 };
 
 /* The properties of a problem on which the choice depends. */
@@ -29,7 +29,7 @@ struct cln_workload {
     clnorm_norm norm;
     enum cln_knob_users users;
     uint64_t real_size;     /* bytes of the arithmetic type: 4, or 8 for f64 */
-    enum cln_work work;     /* forward */
+    enum cln_kind kind;     /* forward, and softmax's backward */
     uint64_t local_size;    /* forward: bytes of an element kept in local memory; 0: no element can be */
     bool y_scaled;          /* norms' forward: y is 8-bit with scales */
     bool locked;            /* backward: CLNORM_REDUCTION_LOCKED */

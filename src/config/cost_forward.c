@@ -59,7 +59,7 @@ static double bytes_of(const struct count *n, double work_groups) {
  * first of two kernels reads all rows before the second does; a work-group that has whole rows reads the end of its row
  * first. */
 static double missed(const struct count *n) {
-    const double inputs = n->work->work == CLN_WORK_SOFTMAX_BACKWARD ? 2 : 1, cache = (double)n->facts->cache;
+    const double inputs = n->work->kind == CLN_KIND_SOFTMAX_BACKWARD ? 2 : 1, cache = (double)n->facts->cache;
     const double between = bytes_of(n, fmin(n->at_once, n->groups)), all = inputs / cln_moved_tensors(n->work);
     const double some = between > 0.75 * cache ? 0.25 : 0;
     if (n->work->users != CLN_KNOBS_SOFTMAX)
@@ -85,16 +85,16 @@ static double memory_ns(const struct count *n) {
 
 /* Consecutive sums over lanes: the mean and then the variance, or both at once where the segment is read again. */
 static double sums(const struct cln_workload *work, const struct cln_config *c) {
-    if (work->work == CLN_WORK_SOFTMAX)
+    if (work->kind == CLN_KIND_SOFTMAX)
         return 1.5;
-    if (work->work == CLN_WORK_SOFTMAX_BACKWARD || work->norm != CLNORM_LAYER_NORM)
+    if (work->kind == CLN_KIND_SOFTMAX_BACKWARD || work->norm != CLNORM_LAYER_NORM)
         return 1;
     return c->keep == CLN_KEEP_REGISTERS ? 2 : 0.6;
 }
 
 /* Latencies of z beyond the first: a gate is read late, four vectors at a time, and waited for before each store. */
 static double late_gate(const struct count *n) {
-    const bool late = n->work->work == CLN_WORK_GATED && n->c->weights != CLN_WEIGHTS_EARLY;
+    const bool late = n->work->kind == CLN_KIND_GATED && n->c->weights != CLN_WEIGHTS_EARLY;
     return late && n->facts->resident_groups > 1 ? 1.5 * (ceil(n->vectors / 4) - 1) : 0;
 }
 
@@ -106,7 +106,7 @@ static double weights_latencies(const struct count *n) {
 
 /* The latency of a work-group's loads: batch after batch, a second read, and weights. Norms mask their first read. */
 static double loads_ns(const struct count *n) {
-    const double batches = n->work->work >= CLN_WORK_SOFTMAX ? n->waits : n->batches;
+    const double batches = n->work->kind >= CLN_KIND_SOFTMAX ? n->waits : n->batches;
     const double first = 1 + 0.8 * (batches - 1) + 0.1 * (n->vectors - 1);
     const double again = n->c->keep == CLN_KEEP_REREAD  ? 0.2 * (1 + 0.9 * (n->waits - 1))
                          : n->c->keep == CLN_KEEP_LOCAL ? 0.8
@@ -118,7 +118,7 @@ static double loads_ns(const struct count *n) {
  * take as long as the arithmetic on so many elements. */
 static double arithmetic_ns(const struct count *n) {
     const double of_item = n->facts->resident_groups == 1 ? 0 : 100, items = n->c->lanes * n->c->segments;
-    const double exponentials = n->work->work == CLN_WORK_SOFTMAX ? 2 : 1;
+    const double exponentials = n->work->kind == CLN_KIND_SOFTMAX ? 2 : 1;
     const double elements = exponentials * (0.8 + 1.6 / n->c->vec) * n->vectors * n->c->vec;
     return (elements + of_item) * items / n->facts->elements_per_ns;
 }
@@ -128,7 +128,7 @@ static double arithmetic_ns(const struct count *n) {
 static double accesses_ns(const struct count *n) {
     const double each = 0.5, narrow = 1 - fmin(1, (double)(n->c->vec * n->work->x_size) / 16);
     const double again = n->c->keep == CLN_KEEP_LOCAL ? 2 : n->c->keep == CLN_KEEP_REREAD ? 1 : 0;
-    const double weights = n->work->work >= CLN_WORK_SOFTMAX || n->work->norm == CLNORM_LAYER_NORM ? 2 : 1;
+    const double weights = n->work->kind >= CLN_KIND_SOFTMAX || n->work->norm == CLNORM_LAYER_NORM ? 2 : 1;
     const double vectors = n->vectors * n->c->lanes * n->c->segments / n->facts->simd;
     return n->facts->resident_groups == 1 ? 0 : narrow * each * (cln_moved_tensors(n->work) + again + weights) * vectors;
 }
@@ -162,7 +162,7 @@ static double scattered_ns(const struct count *n) {
 /* A work-group's stores of partly filled vectors, the first and the last of each row, element by element. A store touches a
  * line for each row in step. */
 static double edges_ns(const struct count *n) {
-    const double each = 1.3, rows = cln_rows_in_step(n->facts, n->c), outputs = n->work->work == CLN_WORK_ADD ? 2 : 1;
+    const double each = 1.3, rows = cln_rows_in_step(n->facts, n->c), outputs = n->work->kind == CLN_KIND_ADD ? 2 : 1;
     const double partly_filled = rows > 1 ? fmin(2, n->vectors) : 2; /* vectors of the rows in step */
     const double stores = outputs * partly_filled * n->c->vec * n->c->segments / rows;
     return cln_leads(n->work, n->c) ? each * stores * fmin(rows, lines_of_rows(n, rows)) : 0;
@@ -190,14 +190,14 @@ uint64_t cln_forward_at_once(const clnorm_device_info *device, const struct cln_
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c) {
     const double start = 350, dispatch = 75; /* ns of a work-group: until it runs, until the next starts */
     const struct count n = count(choice, c);
-    const double work = arithmetic_ns(&n) + accesses_ns(&n) + scattered_ns(&n) + edges_ns(&n);
+    const double instructions = arithmetic_ns(&n) + accesses_ns(&n) + scattered_ns(&n) + edges_ns(&n);
     const double alone =
-        loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + exchange_ns(&n) + start + work;
+        loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + exchange_ns(&n) + start + instructions;
     const double begun = dispatch * fmin(n.resident, n.groups / n.facts->compute_units);
     const double pieces =
         n.groups / n.at_once; /* of each work-group, of which two are under way where totals are exchanged */
     const double under_way = cln_holds_pieces(n.work, c) ? fmin(fmax(pieces, 1), 2) : 1;
-    const double each = cln_both_limits(alone / under_way, fmax(n.resident * work, begun), 6);
+    const double each = cln_both_limits(alone / under_way, fmax(n.resident * instructions, begun), 6);
     const bool twice = c->chunks > 1 && !cln_holds_pieces(n.work, c);
     const double launches = twice ? 2 : 1, passes = twice ? 1.5 : 1; /* the first of two writes nothing */
     return cln_both_limits(memory_ns(&n), passes * waves(&n) * each, 3.5) + launches * n.facts->launch_ns;

@@ -28,12 +28,12 @@ uint64_t cln_x_bytes(const struct cln_workload *work) {
 unsigned cln_moved_tensors(const struct cln_workload *work) {
     if (work->users == CLN_KNOBS_BACKWARD)
         return 3 + (unsigned)work->more_inputs + work->gated; /* x, dy and dx; a gate has dz */
-    switch (work->work) {
-    case CLN_WORK_GATED:
-    case CLN_WORK_SOFTMAX_BACKWARD:
+    switch (work->kind) {
+    case CLN_KIND_GATED:
+    case CLN_KIND_SOFTMAX_BACKWARD:
         return 3;
-    case CLN_WORK_ADD:
-    case CLN_WORK_CHAIN:
+    case CLN_KIND_ADD:
+    case CLN_KIND_CHAIN:
         return 4;
     default:
         return 2;
@@ -76,7 +76,7 @@ bool cln_holds_pieces(const struct cln_workload *work, const struct cln_config *
 }
 
 uint64_t cln_piece_element(const struct cln_workload *work) {
-    return work->work == CLN_WORK_SOFTMAX_BACKWARD ? work->held_size : work->x_size;
+    return work->kind == CLN_KIND_SOFTMAX_BACKWARD ? work->held_size : work->x_size;
 }
 
 uint64_t cln_scratch_bytes(const struct cln_workload *work, const struct cln_config *c) {
@@ -101,14 +101,14 @@ uint64_t cln_config_local_vectors(const clnorm_device_info *device, const struct
 
 /* Registers for addresses, sums, and the arithmetic on a vector, and for weights that are shifted to it. */
 static uint64_t arithmetic(const struct cln_workload *work, const struct cln_config *c) {
-    const bool weighted = work->users == CLN_KNOBS_BACKWARD || work->work < CLN_WORK_SOFTMAX;
+    const bool weighted = work->users == CLN_KNOBS_BACKWARD || work->kind < CLN_KIND_SOFTMAX;
     const uint64_t shifted = cln_leads(work, c) && weighted ? (work->norm == CLNORM_LAYER_NORM ? 16 : 8) : 0;
     return 16 + 3 * cln_registers_of(c->vec * work->real_size) + shifted;
 }
 
 /* The weights and biases of a column. */
 static uint64_t affine_tensors(const struct cln_workload *work) {
-    return work->work >= CLN_WORK_SOFTMAX ? 0 : work->norm == CLNORM_LAYER_NORM ? 2 : 1;
+    return work->kind >= CLN_KIND_SOFTMAX ? 0 : work->norm == CLNORM_LAYER_NORM ? 2 : 1;
 }
 
 /* Further registers where rows begin anywhere within a vector, of which a lane takes so many at once: for weights of
@@ -117,7 +117,7 @@ static uint64_t affine_tensors(const struct cln_workload *work) {
 static uint64_t leading_registers(const struct cln_workload *work, const struct cln_config *c, uint64_t vectors) {
     if (!cln_leads(work, c))
         return 0;
-    if (work->work == CLN_WORK_SOFTMAX_BACKWARD)
+    if (work->kind == CLN_KIND_SOFTMAX_BACKWARD)
         return c->keep == CLN_KEEP_REGISTERS && work->x_size < work->real_size ? vectors * 11 / 2 : 0;
     const uint64_t at_once = c->weights == CLN_WEIGHTS_EARLY ? 1 : work->norm == CLNORM_LAYER_NORM ? 2 : 4;
     const uint64_t addresses = c->keep == CLN_KEEP_REGISTERS ? 0 : 2 * (uint64_t)cln_moved_tensors(work);
@@ -131,7 +131,7 @@ uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln
                                                            : cln_smaller(c->unroll, cln_vectors_per_lane(work, c));
     const uint64_t held = cln_holds_pieces(work, c) ? 2 * cln_registers_of(cln_held_bytes(work, c))
                                                     : vectors * cln_registers_of(c->vec * work->held_size);
-    const uint64_t weights = affine_tensors(work) + (work->work == CLN_WORK_GATED); /* z comes with them */
+    const uint64_t weights = affine_tensors(work) + (work->kind == CLN_KIND_GATED); /* z comes with them */
     const uint64_t early =
         c->weights == CLN_WEIGHTS_EARLY ? weights * vectors * cln_registers_of(c->vec * work->x_size) : 0;
     return arithmetic(work, c) + held + early + leading_registers(work, c, vectors);

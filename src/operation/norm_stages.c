@@ -35,14 +35,14 @@ static bool takes_whole_scale(const clnorm_tensor *y) {
     return y->scaling == CLNORM_SCALING_TENSOR && y->scale == 0;
 }
 
-static enum cln_work work_of(const problem *p) {
+static enum cln_kind kind_of(const problem *p) {
     if (p->dropout > 0)
-        return p->residual.dtype ? CLN_WORK_CHAIN : CLN_WORK_DROPOUT;
+        return p->residual.dtype ? CLN_KIND_CHAIN : CLN_KIND_DROPOUT;
     if (p->residual.dtype)
-        return CLN_WORK_ADD;
+        return CLN_KIND_ADD;
     if (takes_scales(cln_norm_codes(p)))
-        return CLN_WORK_QUANTIZED;
-    return p->gate ? CLN_WORK_GATED : CLN_WORK_NORM;
+        return CLN_KIND_QUANTIZED;
+    return p->gate ? CLN_KIND_GATED : CLN_KIND_NORM;
 }
 
 struct cln_workload cln_norm_workload(const struct cln_operation *operation, const void *desc) {
@@ -62,7 +62,7 @@ struct cln_workload cln_norm_workload(const struct cln_operation *operation, con
         .local_size = is_made(p) ? cln_dtype_real_size(p->x.dtype) : clnorm_dtype_size(p->x.dtype),
         .norm = p->norm,
         .real_size = cln_dtype_real_size(p->x.dtype),
-        .work = work_of(p),
+        .kind = kind_of(p),
         .y_scaled = cln_norm_codes(p)->scaling != CLNORM_SCALING_NONE,
         .rope = p->rope,
         .rope_dims = p->rope_dims,
@@ -145,22 +145,23 @@ struct parts {
     enum pass pass;
 };
 
-static uint64_t work_of_chunks(const problem *p, const struct cln_config *c) {
+/* Segments, or their chunks. */
+static uint64_t units_of(const problem *p, const struct cln_config *c) {
     return p->rows * (p->cols / p->group_size) * cln_larger(c->chunks, 1);
 }
 
 /* Work-groups that go through the segments, or their chunks. A measuring launch has fewer, as later kernels search the
  * largest |y| of each. */
 static struct cln_launch launch_of(const clnorm_plan *plan, const problem *p, const struct cln_config *c, enum pass pass) {
-    const uint64_t work = work_of_chunks(p, c);
-    return pass == PASS_MEASURE ? cln_fp8_launch_of_largest(&plan->context->device, c, work) : cln_launch_of(c, work);
+    const uint64_t units = units_of(p, c);
+    return pass == PASS_MEASURE ? cln_fp8_launch_of_largest(&plan->context->device, c, units) : cln_launch_of(c, units);
 }
 
-static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struct cln_workload *workload,
+static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struct cln_workload *work,
                                 const struct cln_config *c, const struct cln_kernel *kernel, struct parts parts) {
     const struct cln_launch launch = launch_of(plan, p, c, parts.pass);
     const struct cln_rope rope = CLN_ROPE_OF(p);
-    struct cln_spec spec = spec_of(p, &plan->context->device, c, workload, parts.pass, launch.iterations);
+    struct cln_spec spec = spec_of(p, &plan->context->device, c, work, parts.pass, launch.iterations);
     cln_rope_spec(&rope, &spec);
     const struct cln_arguments dropout = cln_dropout_arguments(p->dropout);
     const struct cln_arguments map =
@@ -185,7 +186,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
         .kernel = kernel,
         .spec = &spec,
         .arguments = arguments,
-        .work = work_of_chunks(p, c),
+        .work = units_of(p, c),
         .groups = launch.groups,
         .items = launch.items,
     };

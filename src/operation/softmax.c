@@ -54,7 +54,7 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
         .x_size = first,
         .held_size = backward ? first + clnorm_dtype_size(dtype_of(operation, desc, 1)) : real,
         .real_size = real,
-        .work = backward ? CLN_WORK_SOFTMAX_BACKWARD : CLN_WORK_SOFTMAX,
+        .kind = backward ? CLN_KIND_SOFTMAX_BACKWARD : CLN_KIND_SOFTMAX,
     };
 }
 
