@@ -1,8 +1,8 @@
 /* The gradients of group norm with channels first, a group of a sample at a time: LANES work-items read x and dy for the
  * sums of its channels, and again for dx, from a cache if they fit there. See clnorm_group_norm_backward_desc. */
 
+#include "norm/compensated_sum.h"
 #include "norm/group_norm_backward.h"
-#include "norm/kept_sum.h"
 
 /* The arguments of a launch. work: groups of samples. */
 struct call {
@@ -78,14 +78,14 @@ INLINED void sum_channel(const struct call *call, const struct place *place, con
 /* Computes the slopes of dx. */
 INLINED void sum_segment(const struct call *call, const struct place *place, struct lanes *lanes, realv *kept,
                          realv slopes[2]) {
-    struct kept_sum of_wdn = {0, 0}, of_product = {0, 0};
+    struct compensated_sum of_wdn = {0, 0}, of_product = {0, 0};
     for (ulong i = 0; i < CHANNELS_OF_GROUP; i++) {
         const ulong channel = place->channel + i;
         real sums[2];
         sum_channel(call, place, channel, lanes, kept + (KEEPS_DN ? i * ROW_VECTORS : 0), sums);
         const real weight = place->active ? WEIGHT_OF(call, channel) : 0;
-        kept_sum_add(&of_wdn, weight * sums[0]);
-        kept_sum_add(&of_product, weight * sums[1]);
+        compensated_sum_add(&of_wdn, weight * sums[0]);
+        compensated_sum_add(&of_product, weight * sums[1]);
         write_sums(call, place, channel, sums);
     }
     const real scale = place->active ? call->rstd[place->index] : 0;

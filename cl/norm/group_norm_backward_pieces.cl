@@ -11,8 +11,8 @@ struct call {
     enum load_hint hint; /* of inputs */
 };
 
+#include "norm/compensated_sum.h"
 #include "norm/group_norm_segment_dx.h"
-#include "norm/kept_sum.h"
 
 struct shared {
     struct lanes lanes;
@@ -36,11 +36,11 @@ INLINED void post_piece(const struct call *call, const ulong index, const bool a
 
 /* Adds up the sums of a segment's pieces. */
 INLINED void sum_pieces(const local real *received, struct lanes *lanes, real sums[2]) {
-    struct kept_sum of_dn = {0, 0}, of_product = {0, 0};
+    struct compensated_sum of_dn = {0, 0}, of_product = {0, 0};
     for (uint first = 0; first < PIECES; first += LANES) { /* PoCL 3.1 mixes up lanes with unlike numbers of rounds */
         const uint i = first + (uint)get_local_id(0), own = min(i, PIECES - 1u);
-        kept_sum_add(&of_dn, i < PIECES ? received[2 * own] : 0);
-        kept_sum_add(&of_product, i < PIECES ? received[2 * own + 1] : 0);
+        compensated_sum_add(&of_dn, i < PIECES ? received[2 * own] : 0);
+        compensated_sum_add(&of_product, i < PIECES ? received[2 * own + 1] : 0);
     }
     sums[0] = of_dn.sum;
     sums[1] = of_product.sum;

@@ -21,11 +21,11 @@ INLINED void put_sums(const struct call *call, const ulong bundle, const struct 
         const uint i = first + (uint)get_local_id(0);
         if (i >= SLICE_CHANNELS)
             continue;
-        struct kept_sum of_dn = {0, 0}, of_product = {0, 0};
+        struct compensated_sum of_dn = {0, 0}, of_product = {0, 0};
         for (uint segment = 0; segment < count; segment++) {
             const local real *const own = of_lanes + segment * 2 * STEP * SLICE_CHANNELS + i;
-            kept_sum_add(&of_dn, own[0]);
-            kept_sum_add(&of_product, own[STEP * SLICE_CHANNELS]);
+            compensated_sum_add(&of_dn, own[0]);
+            compensated_sum_add(&of_product, own[STEP * SLICE_CHANNELS]);
         }
         put_part(call->parts, part_of(bundle, place->channel + i, 0), of_dn.sum, of_product.sum);
     }

@@ -2,12 +2,12 @@
 #ifndef GROUP_NORM_SHARES_H
 #define GROUP_NORM_SHARES_H
 
+#include "norm/compensated_sum.h"
 #include "norm/group_norm_entries.h"
-#include "norm/kept_sum.h"
 
 /* This lane's share of two sums. */
 struct shares {
-    struct kept_sum of_dn, of_product;
+    struct compensated_sum of_dn, of_product;
 };
 
 /* The sums of an entry; zeros where it is not there. The memory always is, so that loads need not wait for the question. */
@@ -27,8 +27,8 @@ static inline struct pair pair_of(const part_t part, const bool is_there, const 
 static inline void take_pairs(struct shares *shares, const struct pair pair[PAIRS], const uint count) {
 #pragma unroll
     for (uint k = 0; k < count; k++) {
-        kept_sum_add(&shares->of_dn, pair[k].dn);
-        kept_sum_add(&shares->of_product, pair[k].product);
+        compensated_sum_add(&shares->of_dn, pair[k].dn);
+        compensated_sum_add(&shares->of_product, pair[k].product);
     }
 }
 

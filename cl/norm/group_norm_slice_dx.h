@@ -3,9 +3,9 @@
 #ifndef GROUP_NORM_SLICE_DX_H
 #define GROUP_NORM_SLICE_DX_H
 
+#include "norm/compensated_sum.h"
 #include "norm/group_norm_backward.h"
 #include "norm/group_norm_slice.h"
-#include "norm/kept_sum.h"
 
 /* The local memory of a segment. Each part has the sums of dn, and those of dn · x̂ behind them. */
 struct board {
@@ -139,10 +139,10 @@ INLINED void sum_channels(const struct call *call, const struct place *place, co
 /* A sum of a group, over the slice's channels: the i-th of [2, SPAN]. */
 static inline real sum_of_group(const struct board *board, const uint i) {
     const local real *channels = board->channels + i / SPAN * SLICE_CHANNELS + i % SPAN * CHANNELS_OF_GROUP;
-    struct kept_sum kept = {0, 0};
+    struct compensated_sum sum = {0, 0};
     for (uint channel = 0; channel < CHANNELS_OF_GROUP; channel++)
-        kept_sum_add(&kept, channels[channel]);
-    return kept.sum;
+        compensated_sum_add(&sum, channels[channel]);
+    return sum.sum;
 }
 
 /* What makes a group's slope of that sum over all positions. */

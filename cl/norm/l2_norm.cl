@@ -11,7 +11,7 @@
 #include "common/arguments.h"
 #include "common/lanes.h"
 #include "common/segment.h"
-#include "norm/kept_sum.h"
+#include "norm/compensated_sum.h"
 #include "norm/l2_norm_args.h"
 #include "norm/running_sum.h"
 #include "norm/weight_map.h"
@@ -216,7 +216,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slo
     const ulong weight_row = slot / count, first = (slot - weight_row * count) * share;
     const ulong end = min(first + share, rows / WEIGHT_ROWS), group = span / SPANS, column = group * GROUP_SIZE;
     const index_t vector = (index_t)(span - group * SPANS) * UNROLL;
-    struct kept_sums sums[UNROLL];
+    struct compensated_sums sums[UNROLL];
 #pragma unroll
     for (uint j = 0; j < UNROLL; j++)
         sums[j].sum = sums[j].lost = 0;
@@ -231,7 +231,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slo
                 continue;
             const realv x_hat = WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(row_x, vector + j, 0, false, LOAD_LAST)) / length;
             const realv wide_dy = WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(row_dy, vector + j, 0, false, LOAD_LAST));
-            kept_sums_add(&sums[j], wide_dy * x_hat);
+            compensated_sums_add(&sums[j], wide_dy * x_hat);
         }
     }
     global real *const to = slots + slots_at + slot * GROUPS * GROUP_SIZE + column;
@@ -249,9 +249,9 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_dwe
     const ulong column = (get_group_id(0) - weight_row * blocks) * GROUP_ITEMS + get_local_id(0);
     if (column >= work)
         return;
-    struct kept_sum sum = {0, 0};
+    struct compensated_sum sum = {0, 0};
     for (ulong slot = 0; slot < count; slot++)
-        kept_sum_add(&sum, slots[slots_at + (weight_row * count + slot) * work + column]);
+        compensated_sum_add(&sum, slots[slots_at + (weight_row * count + slot) * work + column]);
 #if WEIGHT_MAP
     dweight += weight_row * dweight_stride;
 #endif

@@ -24,7 +24,7 @@
 #endif
 
 /* This work-group's segments. */
-INLINED void normalise_share(const struct call *call, local real *scratch, local struct kept_vectors *kept) {
+INLINED void normalise_share(const struct call *call, local real *scratch, local struct group_memory *in_local) {
     struct lanes lanes = {.scratch = scratch};
     const ulong turns = LOOP ? call->iterations : 1; /* without a loop, compilers load weights after x, not before it */
     const ulong first = get_group_id(0) * turns * SEGMENTS;
@@ -34,7 +34,7 @@ INLINED void normalise_share(const struct call *call, local real *scratch, local
         if (index >= call->work)
             break; /* the whole work-group */
         const struct segment segment = segment_at(call, index + get_local_id(0) / LANES, 0);
-        amax = fmax(amax, normalise(call, &segment, &lanes, kept));
+        amax = fmax(amax, normalise(call, &segment, &lanes, in_local));
     }
 #if MEASURES
     put_largest(call, &lanes, amax);
@@ -46,17 +46,17 @@ INLINED void normalise_share(const struct call *call, local real *scratch, local
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward(PARAMETERS(NORM_FORWARD_ARGS)) {
     local real scratch[2 * SCRATCH];
-    local struct kept_vectors kept;
+    local struct group_memory in_local;
     const struct call call = {ARGUMENTS(NORM_FORWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
-    normalise_share(&call, scratch, &kept);
+    normalise_share(&call, scratch, &in_local);
 }
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_unaligned(PARAMETERS(NORM_FORWARD_ARGS)) {
     local real scratch[2 * SCRATCH];
-    local struct kept_vectors kept;
+    local struct group_memory in_local;
     const struct call call = {ARGUMENTS(NORM_FORWARD_ARGS), .aligned = false};
-    normalise_share(&call, scratch, &kept);
+    normalise_share(&call, scratch, &in_local);
 }
 #endif

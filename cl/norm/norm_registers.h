@@ -5,7 +5,7 @@
 #include "norm/norm_statistics.h"
 
 /* As in norm_reread.h; here it is empty. */
-struct kept_vectors {
+struct group_memory {
     char unused;
 };
 
@@ -136,8 +136,8 @@ INLINED float put_segment(const struct call *call, const struct segment *segment
 
 /* Returns the largest |y| of this lane's part, with MEASURES. */
 INLINED float normalise(const struct call *call, const struct segment *segment, struct lanes *lanes,
-                        local struct kept_vectors *kept) {
-    (void)kept;
+                        local struct group_memory *in_local) {
+    (void)in_local;
     struct held held;
     struct parts parts[HELD];
     struct affine affine[AFFINES];

@@ -20,14 +20,14 @@
 #define REMEMBERS_LOCAL (REMEMBERS && LOCAL_VECTORS == 0 && LANES > 1 && !REMEMBERS_BITS && VEC <= 8 && KEPT_BITS_FIT)
 
 /* A work-group's local memory: the kept bits of each vector where they do not fit in registers, and vectors of s. */
-struct kept_vectors {
+struct group_memory {
     uchar kept[REMEMBERS_LOCAL ? SEGMENTS * VECTORS : 1];
 #if LOCAL_VECTORS
     held_t s[LOCAL_VECTORS * LANES]; /* with one segment in a work-group */
 #endif
 };
 
-static inline bool is_kept_local(const index_t v) {
+static inline bool is_in_local(const index_t v) {
     return v / LANES < LOCAL_VECTORS;
 }
 
@@ -41,7 +41,7 @@ struct memory {
 #else
     ulong kept; /* VEC bits for each of the lane's vectors */
 #endif
-    local struct kept_vectors *in_local;
+    local struct group_memory *in_local;
 };
 
 INLINED void remember(struct memory *memory, const index_t v, const intv kept) {

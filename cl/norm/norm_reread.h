@@ -24,7 +24,7 @@ struct again {
 
 static inline void read_again(const struct call *call, const struct segment *segment, const index_t v,
                               const enum load_hint hint, struct again *again) {
-    if (is_kept_local(v))
+    if (is_in_local(v))
         return;
 #if READS_S
     again->s = LOAD_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, segment->lead, call->aligned, LOAD_PLAIN);
@@ -37,7 +37,7 @@ static inline void read_again(const struct call *call, const struct segment *seg
 INLINED realv s_again(const struct call *call, const struct segment *segment, const index_t v, const struct again *again,
                       const struct memory *memory) {
 #if LOCAL_VECTORS
-    if (is_kept_local(v))
+    if (is_in_local(v))
         return widen_s(segment, memory->in_local->s[v]);
 #endif
 #if READS_S
@@ -245,9 +245,9 @@ INLINED float put_segment(const struct call *call, const struct segment *segment
 
 /* Returns the largest |y| of this lane's part, with MEASURES. */
 INLINED float normalise(const struct call *call, const struct segment *segment, struct lanes *lanes,
-                        local struct kept_vectors *kept) {
+                        local struct group_memory *in_local) {
     struct memory memory;
-    memory.in_local = kept;
+    memory.in_local = in_local;
 #if REMEMBERS_BITS
     memory.kept = 0;
 #endif

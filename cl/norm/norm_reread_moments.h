@@ -15,7 +15,7 @@ INLINED held_t make_s(const struct call *call, const struct segment *segment, co
     else
         remember(memory, v, kept);
 #if LOCAL_VECTORS
-    if (is_kept_local(v))
+    if (is_in_local(v))
         memory->in_local->s[v] = s;
 #endif
     return s;
