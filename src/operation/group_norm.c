@@ -187,31 +187,27 @@ static clnorm_status add_measure(clnorm_plan *plan, const struct problem *p) {
 }
 
 /* Statistics that are not requested lie in the workspace. */
-static clnorm_status place_statistic(uint64_t *size, const clnorm_plan *plan, enum cln_role role, uint64_t count,
-                                     struct cln_binding *binding) {
+static clnorm_status place_statistic(clnorm_plan *plan, enum cln_role role, uint64_t count, struct cln_binding *binding) {
     *binding = (struct cln_binding){.role = role};
-    return plan->tensor[role].element ? CLNORM_SUCCESS : cln_group_norm_part(size, count, plan->work.real_size, binding);
+    return plan->tensor[role].element ? CLNORM_SUCCESS : cln_plan_add_part(plan, count, plan->work.real_size, binding);
 }
 
 static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunks) {
     const uint64_t segments = p->norm.rows * p->norm.groups;
-    uint64_t size = 0;
     clnorm_status status = CLNORM_SUCCESS;
     if (p->spec.row_split)
-        status = by_chunks ? cln_group_norm_tickets(&size, &p->tickets)
-                           : cln_group_norm_words(&size, &p->spec, p->pieces, p->spec.span > 0, &p->words);
+        status = by_chunks ? cln_group_norm_tickets(plan, &p->tickets)
+                           : cln_group_norm_words(plan, &p->spec, p->pieces, p->spec.span > 0, &p->words);
     if (!status && by_chunks)
-        status = cln_group_norm_parts(&size, p->norm.rows * cln_group_norm_part_rows(&p->norm, &p->spec),
-                                      cln_group_norm_row_parts(&p->spec), plan->work.real_size, &p->parts);
+        status = cln_group_norm_parts(plan, p->norm.rows * cln_group_norm_part_rows(&p->norm, &p->spec),
+                                      cln_group_norm_row_parts(&p->spec), &p->parts);
     if (!status && by_chunks && !p->spec.merges)
-        status = place_statistic(&size, plan, CLN_MEAN, segments, &p->mean);
+        status = place_statistic(plan, CLN_MEAN, segments, &p->mean);
     if (!status && by_chunks && !p->spec.merges)
-        status = place_statistic(&size, plan, CLN_RSTD, segments, &p->rstd);
+        status = place_statistic(plan, CLN_RSTD, segments, &p->rstd);
     if (!status && p->measured)
-        status = cln_group_norm_part(&size, by_chunks ? cln_group_norm_magnitudes(&p->norm, &p->apply) : p->pieces,
-                                     sizeof(cl_float), &p->magnitudes);
-    if (!status && size)
-        cln_plan_set_workspace(plan, size);
+        status = cln_plan_add_part(plan, by_chunks ? cln_group_norm_magnitudes(&p->norm, &p->apply) : p->pieces,
+                                   sizeof(cl_float), &p->magnitudes);
     return status;
 }
 

@@ -38,16 +38,12 @@ void cln_group_norm_tuning_key(const struct cln_group_norm *norm, struct cln_tun
 /* The macros that both directions have. */
 struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_group_norm *norm);
 
-/* Appends a part to the workspace. size: bytes of all parts so far. */
-clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part);
-
 /* Rows of parts of a sample, and parts of a row: see cl/norm/group_norm_part.h. */
 uint64_t cln_group_norm_part_rows(const struct cln_group_norm *norm, const struct cln_spec *spec);
 uint64_t cln_group_norm_row_parts(const struct cln_spec *spec);
 
-/* Appends a part with two numbers for each part of each row. rows: of all samples. */
-clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t row_parts, uint64_t element,
-                                   struct cln_binding *part);
+/* Appends a part to the workspace with two numbers for each part of each row. rows: of all samples. */
+clnorm_status cln_group_norm_parts(clnorm_plan *plan, uint64_t rows, uint64_t row_parts, struct cln_binding *part);
 
 /* A kernel of cl/norm/group_norm*.cl, and what it works on. */
 struct cln_group_norm_stage {

@@ -131,27 +131,24 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     const bool given = p->d->statistics_given;
     const uint64_t rows = cln_larger(given ? 0 : cln_group_norm_part_rows(&p->norm, &p->statistics), p->norm.cols);
     struct workspace *const w = &p->workspace;
-    uint64_t size = 0;
     clnorm_status status = CLNORM_SUCCESS;
     *w = (struct workspace){.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}};
     const uint64_t row_parts =
         cln_larger(cln_group_norm_row_parts(&p->spec), given ? 0 : cln_group_norm_row_parts(&p->statistics));
     if (p->spec.row_split)
         status = p->by_chunks
-                     ? cln_group_norm_tickets(&size, &w->tickets)
-                     : cln_group_norm_words(&size, &p->spec, cln_group_norm_pieces(&p->norm, &p->spec), true, &w->words);
+                     ? cln_group_norm_tickets(plan, &w->tickets)
+                     : cln_group_norm_words(plan, &p->spec, cln_group_norm_pieces(&p->norm, &p->spec), true, &w->words);
     if (!status && (p->by_chunks || p->sums || !given))
-        status = cln_group_norm_parts(&size, (given ? p->bundles : p->norm.rows) * rows, row_parts, element, &w->parts);
+        status = cln_group_norm_parts(plan, (given ? p->bundles : p->norm.rows) * rows, row_parts, &w->parts);
     if (!status && p->batch)
-        status = cln_group_norm_parts(&size, cln_divide_up(p->bundles, p->batch) * p->norm.cols, 1, element, &w->batches);
+        status = cln_group_norm_parts(plan, cln_divide_up(p->bundles, p->batch) * p->norm.cols, 1, &w->batches);
     if (!status && p->by_chunks && !p->with_dx)
-        status = cln_group_norm_part(&size, 2 * count, element, &w->slopes);
+        status = cln_plan_add_part(plan, 2 * count, element, &w->slopes);
     if (!status && !given)
-        status = cln_group_norm_part(&size, count, element, &w->mean);
+        status = cln_plan_add_part(plan, count, element, &w->mean);
     if (!status && !given)
-        status = cln_group_norm_part(&size, count, element, &w->rstd);
-    if (!status && size)
-        cln_plan_set_workspace(plan, size);
+        status = cln_plan_add_part(plan, count, element, &w->rstd);
     return status;
 }
 

@@ -9,8 +9,8 @@
 #include "norm/group_norm_args.h"
 #include "operation/clear_words.h"
 
-clnorm_status cln_group_norm_tickets(uint64_t *size, struct cln_binding *tickets) {
-    return cln_group_norm_part(size, CACHE_LINE_WORDS, sizeof(cl_uint), tickets);
+clnorm_status cln_group_norm_tickets(clnorm_plan *plan, struct cln_binding *tickets) {
+    return cln_plan_add_part(plan, CACHE_LINE_WORDS, sizeof(cl_uint), tickets);
 }
 
 /* Adds a launch whose work-groups exchange sums. arguments: all of the kernel. */
@@ -45,11 +45,11 @@ clnorm_status cln_group_norm_add_exchange(clnorm_plan *plan, const struct cln_sp
     return status ? status : add_launch(plan, spec, stage, arguments);
 }
 
-clnorm_status cln_group_norm_words(uint64_t *size, const struct cln_spec *spec, uint64_t pieces, bool clears,
+clnorm_status cln_group_norm_words(clnorm_plan *plan, const struct cln_spec *spec, uint64_t pieces, bool clears,
                                    struct cln_binding *words) {
     const uint64_t pairs = cln_product(cln_larger(spec->span, 1), pieces);
-    return clears ? cln_group_norm_part(size, cln_sum(CACHE_LINE_WORDS, cln_product(2, pairs)), sizeof(cl_uint), words)
-                  : cln_group_norm_part(size, cln_sum(HEADER_MESSAGES, pairs), sizeof(cl_uint4), words);
+    return clears ? cln_plan_add_part(plan, cln_sum(CACHE_LINE_WORDS, cln_product(2, pairs)), sizeof(cl_uint), words)
+                  : cln_plan_add_part(plan, cln_sum(HEADER_MESSAGES, pairs), sizeof(cl_uint4), words);
 }
 
 clnorm_status cln_group_norm_add_pieces(clnorm_plan *plan, const struct cln_spec *spec,

@@ -113,13 +113,6 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
 
 /* -------------------------------------------------------------------------------------------------------- workspace */
 
-clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part) {
-    return cln_workspace_place(size, elements, element, part)
-               ? CLNORM_SUCCESS
-               : cln_fail(CLNORM_OVERFLOW, "the workspace has %" PRIu64 " numbers: expected less than 2^63 bytes",
-                          elements);
-}
-
 /* Whether the moments of a block are merged by group: a part is of a group, not of a channel. */
 static bool merges_groups(const struct cln_spec *spec) {
     return spec->block && spec->row_positions == 1;
@@ -139,15 +132,8 @@ static uint64_t entries_of(const struct cln_group_norm *norm, const struct cln_s
     return cln_group_part_rows(norm->cols / norm->groups, block) * cln_group_norm_row_parts(spec);
 }
 
-clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t row_parts, uint64_t element,
-                                   struct cln_binding *part) {
-    uint64_t elements;
-    if (__builtin_mul_overflow(rows, 2 * row_parts, &elements))
-        return cln_fail(CLNORM_OVERFLOW,
-                        "the workspace has two numbers for each of %" PRIu64 " parts of %" PRIu64
-                        " channels: expected less than 2^63 bytes",
-                        row_parts, rows);
-    return cln_group_norm_part(size, elements, element, part);
+clnorm_status cln_group_norm_parts(clnorm_plan *plan, uint64_t rows, uint64_t row_parts, struct cln_binding *part) {
+    return cln_plan_add_part(plan, cln_product(rows, 2 * row_parts), plan->work.real_size, part);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- kernels */

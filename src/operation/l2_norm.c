@@ -1,10 +1,8 @@
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/arithmetic.h"
 #include "base/context.h"
-#include "base/status.h"
 #include "clnorm/l2_norm.h"
 #include "config/config.h"
 #include "config/facts.h"
@@ -156,7 +154,7 @@ static uint64_t most_items(const clnorm_device_info *device) {
     return cln_smaller(256, cln_power_of_two_at_most(device->max_work_group_size));
 }
 
-static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, const struct cln_workload *work,
+static clnorm_status lay_out(clnorm_plan *plan, const backward_desc *d, const struct cln_workload *work,
                              struct slots *slots) {
     const clnorm_device_info *const device = &plan->context->device;
     const bool alone = cln_facts_of(device).alone; /* each work-item reads whole lines */
@@ -168,12 +166,9 @@ static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, co
     const uint64_t wanted = cln_divide_up(8 * (uint64_t)cln_larger(device->compute_units, 1), blocks);
     slots->share = cln_larger(cln_divide_up(rows, wanted), 1);
     slots->count = cln_divide_up(rows, slots->share);
-    uint64_t size = 0;
-    if (!cln_workspace_place(&size, d->rows * work->groups, work->real_size, &slots->lengths))
-        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", d->rows);
-    if (!cln_workspace_place(&size, cln_product(slots->count * d->weight_rows, d->cols), work->real_size, &slots->sums))
-        return cln_fail(CLNORM_OVERFLOW, "desc.cols is %" PRIu64 ": expected less than 2^63 bytes of workspace", d->cols);
-    return CLNORM_SUCCESS;
+    const uint64_t sums = cln_product(slots->count * d->weight_rows, d->cols);
+    const clnorm_status status = cln_plan_add_part(plan, d->rows * work->groups, work->real_size, &slots->lengths);
+    return status ? status : cln_plan_add_part(plan, sums, work->real_size, &slots->sums);
 }
 
 /* A kernel over columns, with work-items for work parts of them, times as many work-groups as those fill. */
@@ -234,8 +229,6 @@ static clnorm_status add_backward(clnorm_plan *plan, const void *desc, const str
         return status;
     plan->tensor[CLN_DWEIGHT].vector = 0;
     plan->late_x = plan->late_dy = d->dweight.dtype != CLNORM_DTYPE_NONE; /* dweight is computed after dx */
-    if (d->dweight.dtype && d->rows)
-        cln_plan_set_workspace(plan, slots.sums.offset + slots.sums.size);
     if (d->rows)
         status = add_segments(plan, desc, work, &backward_kernel, cln_bind("norm", slots.lengths));
     return status || !d->dweight.dtype ? status : add_dweight(plan, desc, &slots);

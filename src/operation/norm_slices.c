@@ -119,7 +119,7 @@ static clnorm_status add_statistics(clnorm_plan *plan, const void *desc, const s
         return CLNORM_SUCCESS;
     if (plan->config.chunks == 1)
         return add_segments(plan, &p, work, &statistics_kernel, moments);
-    clnorm_status status = cln_plan_set_chunks(plan, p.rows, work->groups, CLN_MOMENTS_NUMBERS, work->real_size, &moments);
+    clnorm_status status = cln_plan_add_chunks(plan, CLN_MOMENTS_NUMBERS, &moments);
     if (!status)
         status = add_segments(plan, &p, work, &statistics_kernel, moments);
     return status ? status : add_merge(plan, &p, work, moments);

@@ -1,11 +1,8 @@
 #include "operation/norm_stages.h"
 
-#include <inttypes.h>
-
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/dtype.h"
-#include "base/status.h"
 #include "config/resources.h"
 #include "device/driver_defects.h"
 #include "norm/norm_forward_args.h"
@@ -196,7 +193,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
 /* Adds the kernels for segments in chunks. The workspace holds the moments of each chunk, [segments, chunks, 2]. */
 static clnorm_status add_chunks(clnorm_plan *plan, const problem *p, const struct cln_workload *work) {
     struct parts parts = {.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}, .y = {.role = CLN_Y}};
-    clnorm_status status = cln_plan_set_chunks(plan, p->rows, work->groups, 2, work->real_size, &parts.moments);
+    clnorm_status status = cln_plan_add_chunks(plan, 2, &parts.moments);
     if (!status)
         status = add_kernel(plan, p, work, &plan->config, &chunk_moments, parts);
     return status ? status : add_kernel(plan, p, work, &plan->config, &chunk_apply, parts);
@@ -222,18 +219,13 @@ static clnorm_status add_measure(clnorm_plan *plan, const problem *p, const stru
 
 /* Lays out the workspace: the largest |y| of each work-group, and y where only its transposed copy is an output. */
 static clnorm_status lay_out(clnorm_plan *plan, const problem *p, bool keeps_y, struct parts *parts) {
-    const uint64_t magnitudes =
-        takes_whole_scale(&p->y) ? launch_of(plan, p, &plan->config, PASS_MEASURE).groups * sizeof(cl_float) : 0;
-    const uint64_t first = cln_divide_up(magnitudes, CLN_WORKSPACE_ALIGNMENT) * CLN_WORKSPACE_ALIGNMENT;
-    const uint64_t codes = keeps_y ? p->rows * p->cols : 0; /* no more than y_t has */
-    if (codes > INT64_MAX - first)
-        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", p->rows);
-    parts->magnitudes = (struct cln_binding){CLN_WORKSPACE, sizeof(cl_float), 0, magnitudes};
-    if (keeps_y)
-        parts->y = (struct cln_binding){CLN_WORKSPACE, 1, first, codes};
-    if (first + codes)
-        cln_plan_set_workspace(plan, first + codes);
-    return CLNORM_SUCCESS;
+    clnorm_status status = CLNORM_SUCCESS;
+    if (takes_whole_scale(&p->y))
+        status = cln_plan_add_part(plan, launch_of(plan, p, &plan->config, PASS_MEASURE).groups, sizeof(cl_float),
+                                   &parts->magnitudes);
+    if (!status && keeps_y)
+        status = cln_plan_add_part(plan, p->rows * p->cols, 1, &parts->y); /* no more than y_t has */
+    return status;
 }
 
 /* p: has a y. keeps_y: it is a part of the workspace. */

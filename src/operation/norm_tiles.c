@@ -2,7 +2,6 @@
 
 #include "base/arithmetic.h"
 #include "base/context.h"
-#include "base/status.h"
 #include "norm/fp8_rms_norm_args.h"
 #include "operation/fp8.h"
 #include "operation/outer.h"
@@ -120,22 +119,21 @@ clnorm_status cln_norm_add_tiles(clnorm_plan *plan, const clnorm_norm_desc *p) {
         return CLNORM_SUCCESS;
     const struct cln_launch launch =
         cln_fp8_launch_of_largest(device, &plan->config, cln_divide_up(p->rows, rows_at_once(&plan->config)));
-    const uint64_t magnitudes = launch.groups * sizeof(cl_float);
-    const uint64_t rstd_at = cln_divide_up(magnitudes, CLN_WORKSPACE_ALIGNMENT) * CLN_WORKSPACE_ALIGNMENT;
-    const uint64_t rstd_size = p->rows * sizeof(cl_float); /* fewer bytes than x with its scales */
-    const struct cln_binding saved = {.role = CLN_RSTD};
-    const struct cln_binding rstd =
-        p->save_rstd ? saved : (struct cln_binding){CLN_WORKSPACE, sizeof(cl_float), rstd_at, rstd_size};
+    struct cln_binding magnitudes, rstd = {.role = CLN_RSTD};
+    clnorm_status status = cln_plan_add_part(plan, launch.groups, sizeof(cl_float), &magnitudes);
+    if (!status && !p->save_rstd)
+        status = cln_plan_add_part(plan, p->rows, sizeof(cl_float), &rstd);
+    if (status)
+        return status;
     const struct cln_fp8_largest largest = {
-        .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0, magnitudes},
+        .magnitudes = magnitudes,
         .count = launch.groups,
         .q_dtype = cln_norm_codes(p)->dtype,
         .scale_dtype = cln_norm_codes(p)->scale_dtype,
         .scale = CLN_Y_SCALE,
     };
     const bool tiles_search = cln_fp8_tiles_search(&tile, largest.count);
-    cln_plan_set_workspace(plan, p->save_rstd ? magnitudes : rstd_at + rstd_size);
-    clnorm_status status = add_rows(plan, p, &launch, rstd, largest.magnitudes);
+    status = add_rows(plan, p, &launch, rstd, largest.magnitudes);
     if (!status && !tiles_search)
         status = cln_fp8_add_largest(plan, &largest);
     return status ? status : add_tiles(plan, p, &tile, rstd, largest.magnitudes, tiles_search ? largest.count : 0);

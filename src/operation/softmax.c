@@ -1,8 +1,5 @@
-#include <inttypes.h>
-
 #include "base/arithmetic.h"
 #include "base/context.h"
-#include "base/status.h"
 #include "common/exchange_sizes.h"
 #include "config/cost.h"
 #include "config/resources.h"
@@ -115,20 +112,16 @@ static clnorm_status add_exchange(clnorm_plan *plan, const void *desc, const str
     const struct cln_kernel *const kernel = is_backward(plan->operation) ? &backward_exchange : &exchange;
     const uint64_t of_chunks = cln_product(work->rows, plan->config.chunks);
     struct cln_binding messages;
-    uint64_t size = 0;
-    if (!cln_workspace_place(&size, cln_sum(HEADER_MESSAGES, of_chunks), sizeof(cl_uint4), &messages))
-        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace",
-                        work->rows);
-    cln_plan_set_workspace(plan, size);
-    return add_kernel(plan, desc, kernel, cln_bind("messages", messages));
+    const clnorm_status status = cln_plan_add_part(plan, cln_sum(HEADER_MESSAGES, of_chunks), sizeof(cl_uint4), &messages);
+    return status ? status : add_kernel(plan, desc, kernel, cln_bind("messages", messages));
 }
 
 /* Adds the kernels for rows in chunks. The workspace holds the sums of each chunk, [rows, chunks, sums]. */
-static clnorm_status add_chunks(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+static clnorm_status add_chunks(clnorm_plan *plan, const void *desc) {
     const bool backward = is_backward(plan->operation);
     const uint64_t sums = backward ? 1 : 2;
     struct cln_binding binding;
-    clnorm_status status = cln_plan_set_chunks(plan, work->rows, 1, sums, work->real_size, &binding);
+    clnorm_status status = cln_plan_add_chunks(plan, sums, &binding);
     if (status)
         return status;
     const struct cln_argument part = cln_bind(backward ? "sums" : "totals", binding);
@@ -142,7 +135,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     if (cln_exchanges(&plan->config))
         return add_exchange(plan, desc, work);
     if (plan->config.chunks > 1)
-        return add_chunks(plan, desc, work);
+        return add_chunks(plan, desc);
     return add_kernel(plan, desc, is_backward(plan->operation) ? &whole_backward : &whole, (struct cln_argument){0});
 }
 

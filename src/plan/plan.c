@@ -50,14 +50,19 @@ void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {
         .element = CLN_WORKSPACE_ALIGNMENT, .span = size, .vector = CLN_WORKSPACE_ALIGNMENT, .read = true, .written = true};
 }
 
-clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
-                                  struct cln_binding *part) {
-    const uint64_t chunks = cln_product(cln_product(rows, groups), plan->config.chunks);
-    uint64_t size = 0;
-    if (!cln_workspace_place(&size, cln_product(chunks, numbers), element, part))
-        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", rows);
-    cln_plan_set_workspace(plan, size);
+clnorm_status cln_plan_add_part(clnorm_plan *plan, uint64_t elements, uint64_t element, struct cln_binding *part) {
+    uint64_t size = plan->workspace_size;
+    if (!cln_workspace_place(&size, elements, element, part))
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace",
+                        plan->work.rows);
+    if (size)
+        cln_plan_set_workspace(plan, size);
     return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_plan_add_chunks(clnorm_plan *plan, uint64_t numbers, struct cln_binding *part) {
+    const uint64_t chunks = cln_product(cln_product(plan->work.rows, plan->work.groups), plan->config.chunks);
+    return cln_plan_add_part(plan, cln_product(chunks, numbers), plan->work.real_size, part);
 }
 
 uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan) {

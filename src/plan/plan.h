@@ -144,10 +144,12 @@ bool cln_workspace_place(uint64_t *size, uint64_t elements, uint64_t element, st
 /* Sets the workspace's size: bytes below 2^63. */
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
 
-/* Sets the workspace to one part of the shape [rows, groups, chunks, numbers], with the config's chunks. element: bytes of
- * a number. */
-clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
-                                  struct cln_binding *part);
+/* Appends a part to the plan's workspace. Refuses 2^63 bytes or more. element: bytes of an element. */
+clnorm_status cln_plan_add_part(clnorm_plan *plan, uint64_t elements, uint64_t element, struct cln_binding *part);
+
+/* Appends a part with so many numbers of the arithmetic type for each chunk of the workload: [rows, groups, chunks,
+ * numbers]. */
+clnorm_status cln_plan_add_chunks(clnorm_plan *plan, uint64_t numbers, struct cln_binding *part);
 
 /* Checks that each event exists, belongs to the context, and has not failed. */
 clnorm_status cln_wait_list_check(cl_context context, cl_uint num_wait, const cl_event *wait_list);
