@@ -13,6 +13,7 @@ def of_numpy(x: np.ndarray) -> float:
     device: clnorm.Device = clnorm.select("gpu;cpu")
     y = clnorm.layer_norm(x, eps=1e-6)
     out = clnorm.rms_norm(x, residual=y, rope=clnorm.Rope(x[:, :4], x[:, :4]))
+    clnorm.rms_norm(x, rope=(x[:, :4], x[:, :4]))
     gradients = clnorm.rms_norm_backward(out.y, out.residual_out, x_is_sum=True, needs=["dx"])
     q, scale = clnorm.quantize(x, "float8_e4m3fn")
     try:

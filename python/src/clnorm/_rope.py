@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Tuple, Union
 
 from clnorm._native import lib
 from clnorm._record import PLAIN, WEIGHTS, fail
@@ -36,6 +36,9 @@ class Rope(NamedTuple):
     position: Optional[Any] = None
     style: str = "neox"
     repeat: int = 1
+
+
+Rotation = Union[Rope, Tuple[Any, ...], None]  # what `rope=` takes; a tuple is (cos, sin, …) in the order of Rope
 
 
 def parts(rope) -> tuple:

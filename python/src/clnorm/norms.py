@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence, Union
 
 from clnorm._norm import NormGradients, norm_backward, norm_forward
-from clnorm._rope import Rope
+from clnorm._rope import Rotation
 from clnorm._shapes import Seed
 
 Array = Any
@@ -97,7 +97,7 @@ def layer_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] =
                eps: float = 1e-5, group_size: int = 0, residual: Optional[Array] = None,
                row_scale: Optional[Array] = None, z: Optional[Array] = None, gate: str = "silu",
                gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0, seed: Seed = None,
-               weight_offset: float = 0.0, weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
+               weight_offset: float = 0.0, weight_repeat: Optional[int] = None, rope: Rotation = None,
                x_scale: Optional[Array] = None, x_scale_group: int = 0, dtype: Any = None,
                scaling: Optional[str] = None, scale_group: int = 0, scale: float = 0.0, scale_dtype: Any = None,
                accuracy: str = "fused", save_stats: bool = False, y_transposed: bool = False,
@@ -113,7 +113,7 @@ def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = N
              eps: float = 1e-5, group_size: int = 0, residual: Optional[Array] = None, row_scale: Optional[Array] = None,
              z: Optional[Array] = None, gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None,
              dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
-             weight_repeat: Optional[int] = None, rope: Optional[Rope] = None, x_scale: Optional[Array] = None,
+             weight_repeat: Optional[int] = None, rope: Rotation = None, x_scale: Optional[Array] = None,
              x_scale_group: int = 0, dtype: Any = None, scaling: Optional[str] = None, scale_group: int = 0,
              scale: float = 0.0, scale_dtype: Any = None, accuracy: str = "fused", save_stats: bool = False,
              y_transposed: bool = False, save_y_row_scale: bool = False, save_mask: bool = False,
@@ -132,7 +132,7 @@ def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bia
                         row_scale: Optional[Array] = None, z: Optional[Array] = None, gate: str = "silu",
                         gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
                         seed: Seed = None, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
-                        rope: Optional[Rope] = None, x_scale: Optional[Array] = None, x_scale_group: int = 0,
+                        rope: Rotation = None, x_scale: Optional[Array] = None, x_scale_group: int = 0,
                         dx_dtype: Any = None, needs: Optional[Sequence[str]] = None, save_y: bool = False,
                         dweight: Optional[Array] = None, dbias: Optional[Array] = None, batch_invariant: bool = False,
                         out: Optional[Array] = None) -> NormGradients:
@@ -149,7 +149,7 @@ def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias:
                       row_scale: Optional[Array] = None, z: Optional[Array] = None, gate: str = "silu",
                       gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
                       seed: Seed = None, weight_offset: float = 0.0,
-                      weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
+                      weight_repeat: Optional[int] = None, rope: Rotation = None,
                       x_scale: Optional[Array] = None, x_scale_group: int = 0, dx_dtype: Any = None,
                       needs: Optional[Sequence[str]] = None, save_y: bool = False, dweight: Optional[Array] = None,
                       dbias: Optional[Array] = None, batch_invariant: bool = False,

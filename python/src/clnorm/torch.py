@@ -28,7 +28,7 @@ from clnorm import _torch_dispatch as _dispatch
 from clnorm import _torch_operators as _operators
 from clnorm._norm import norm_forward as _norm_forward
 from clnorm._record import fail as _fail
-from clnorm._rope import Rope
+from clnorm._rope import Rotation
 from clnorm._rope import parts as _rope_parts
 from clnorm._shapes import number as _number
 from clnorm._shapes import seed_pair
@@ -104,13 +104,14 @@ def layer_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = No
                eps: float = 1e-5, *, residual: Optional[Tensor] = None, z: Optional[Tensor] = None, gate: str = "silu",
                gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0, seed: Seed = None,
                group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
-               row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None, batch_invariant: bool = False) -> Result:
+               row_scale: Optional[Tensor] = None, rope: Rotation = None, batch_invariant: bool = False) -> Result:
     """torch.nn.functional.layer_norm, with the operations that `clnorm.layer_norm` fuses into it.
 
     x, residual, z: (*, *normalized_shape).  weight, bias: normalized_shape; with a weight_repeat (rows, *normalized_shape).
     dropout: of x.  seed: determines the mask; an integer, (seed, offset) or an int64 tensor of either. None: a seed is
     drawn from PyTorch's default generator, so torch.manual_seed determines the mask.
-    rope: a `clnorm.Rope` of tensors; position may be of any integer dtype.  row_scale and rope have no gradients.
+    rope: a `clnorm.Rope` of tensors, or (cos, sin, …); position may be of any integer dtype.
+    row_scale and rope have no gradients.
     batch_invariant: y and the gradients of its rows have the same bits for any number of rows.
     Returns y, or with a residual (y, residual + row_scale * dropout(x)), of the dtypes of x and of residual.
     """
@@ -122,7 +123,7 @@ def rms_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None
              bias: Optional[Tensor] = None, residual: Optional[Tensor] = None, z: Optional[Tensor] = None,
              gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
              seed: Seed = None, group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
-             row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None, batch_invariant: bool = False) -> Result:
+             row_scale: Optional[Tensor] = None, rope: Rotation = None, batch_invariant: bool = False) -> Result:
     """torch.nn.functional.rms_norm, with the operations that `clnorm.rms_norm` fuses into it.
 
     eps: None is torch.finfo's eps of float64 for an x of float64, of float32 for any other.
