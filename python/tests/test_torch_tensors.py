@@ -119,6 +119,38 @@ def test_a_dropout_that_is_no_number_is_refused(requires_grad):
             ct.layer_norm(x, 8, dropout=wrong)
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("wrong,expected", [
+    ("7", "an integer, or .seed, offset., got '7'"),
+    (1.5, "an integer, or .seed, offset., got 1.5"),
+    (True, "an integer, or .seed, offset., got True"),
+    ((1, 2, 3), "an integer, or .seed, offset., got .1, 2, 3."),
+    (1 << 64, "an integer of 64 bits, got 18446744073709551616"),
+    (torch.ones(1), "a tensor of one or two integers, got torch.float32 of shape .1,."),
+    (torch.ones(1, dtype=torch.bool), "a tensor of one or two integers, got torch.bool of shape .1,."),
+    (torch.ones(3, dtype=torch.int64), "a tensor of one or two integers, got torch.int64 of shape .3,."),
+    (torch.ones(1, 1, dtype=torch.int64), "a tensor of one or two integers, got torch.int64 of shape .1, 1."),
+])
+def test_a_wrong_seed_is_refused_with_and_without_dropout(requires_grad, dropout, wrong, expected):
+    for x in (torch.randn(4, 8, requires_grad=requires_grad), torch.empty(4, 8, device="meta")):
+        with pytest.raises((TypeError, ValueError), match=f"^seed: expected {expected}$"):
+            ct.rms_norm(x, 8, dropout=dropout, seed=wrong)
+
+
+def test_a_seed_on_the_meta_device_belongs_to_an_x_there():
+    seed = torch.empty(2, dtype=torch.int64, device="meta")
+    assert ct.layer_norm(torch.empty(4, 8, device="meta"), 8, dropout=0.5, seed=seed).is_meta
+    with pytest.raises(ValueError, match="^seed: expected a tensor on cpu, as x is, got one on meta$"):
+        ct.layer_norm(torch.randn(4, 8), 8, dropout=0.5, seed=seed)
+
+
+@pytest.mark.parametrize("wrong", [True, numpy.True_, 1.0, 2, None])
+def test_a_wrong_dimension_of_softmax_is_refused(wrong):
+    with pytest.raises(IndexError, match=r"dim: expected a dimension of a tensor of shape \(4, 8\), got"):
+        ct.softmax(torch.randn(4, 8), wrong)
+
+
 @pytest.mark.parametrize("wrong", [3, "float32", numpy.float32, torch.int32])
 def test_a_dtype_of_softmax_is_one_of_torch(wrong):
     with pytest.raises(ValueError, match="dtype: expected a torch.dtype of floating-point numbers, or None, got"):

@@ -31,7 +31,7 @@ from clnorm._record import fail as _fail
 from clnorm._rope import Rotation
 from clnorm._rope import parts as _rope_parts
 from clnorm._shapes import number as _number
-from clnorm._shapes import seed_pair
+from clnorm._shapes import numbers_of_seed, seed_pair
 from clnorm._shapes import sizes as _sizes
 from clnorm._torch_arrays import NotMemory as _NotMemory
 
@@ -47,14 +47,28 @@ Seed = Union[int, Sequence[int], Tensor, None]
 _NO_ROPE = (None, None, None), ("neox", 1)
 
 
-def _drawn(seed: Seed, dropout: float) -> Optional[Tensor]:
+def _check_seed(seed: Seed) -> None:
+    """Refuses what is no seed, whether or not there is dropout."""
+    if not isinstance(seed, Tensor):
+        numbers_of_seed("seed", seed)
+        return
+    _dispatch.check_cpu(seed=seed)
+    if seed.is_floating_point() or seed.is_complex() or seed.dtype == torch.bool or seed.shape not in ((), (1,), (2,)):
+        _fail("seed", "a tensor of one or two integers", f"{seed.dtype} of shape {tuple(seed.shape)}")
+
+
+def _drawn(seed: Seed, dropout: float, x: Tensor) -> Optional[Tensor]:
     """The seed of a mask as a tensor: torch.compile would treat a number as a constant."""
     if not dropout:
         return None
     if seed is None:
         return torch.randint(-(2**63), 2**63 - 1, (1,), device="cpu")
-    if isinstance(seed, Tensor):
+    if isinstance(seed, Tensor) and not seed.is_meta:
         return seed
+    if isinstance(seed, Tensor):
+        if not x.is_meta:
+            _fail("seed", f"a tensor on {x.device}, as x is", f"one on {seed.device}")
+        seed = 0  # a result on the meta device has no values
     numbers = [number - 2**64 if number >= 2**63 else number for number in seed_pair(dropout, seed)]
     return torch.tensor(numbers, device="cpu")
 
@@ -78,6 +92,8 @@ def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_
           group_size, weight_offset, weight_repeat, row_scale, rope, batch_invariant):
     tensors, sizes = (x, weight, bias, residual, z, row_scale), _sizes(normalized_shape)
     dropout = _number("dropout", dropout)
+    if seed is not None:
+        _check_seed(seed)
     if rope is None and not dropout and _dispatch.is_unobserved(tensors) and not _dispatch.needs_gradient(tensors):
         try:
             result = _norm_forward(
@@ -94,7 +110,7 @@ def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_
         _dispatch.check_constant(x, row_scale=row_scale, **{"rope.cos": cos, "rope.sin": sin, "rope.position": position})
     position = position if position is None else _positions(position)
     y, residual_out, _, _ = _operators.norm(
-        x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout), kind, list(sizes), eps,
+        x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout, x), kind, list(sizes), eps,
         group_size, weight_offset, weight_repeat, activation, gate, gate_first, dropout, style, repeat, batch_invariant,
     )
     return y if residual is None else (y, residual_out)
@@ -144,7 +160,7 @@ def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None, *, ba
     x = x if dtype is None else x.to(dtype)
     if x.dim() == 0:
         return softmax(x.unsqueeze(0), dim, batch_invariant=batch_invariant).squeeze(0)
-    if not isinstance(dim, numbers.Integral) or not -x.dim() <= dim < x.dim():
+    if not isinstance(dim, numbers.Integral) or isinstance(dim, bool) or not -x.dim() <= dim < x.dim():
         raise IndexError(f"dim: expected a dimension of a tensor of shape {tuple(x.shape)}, got {dim!r}")
     if dim % x.dim() == x.dim() - 1:
         return _operators.softmax(x, batch_invariant)
