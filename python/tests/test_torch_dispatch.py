@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -144,6 +145,56 @@ def test_compiled_and_fake_calls_are_operators(function):
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         y = function(mode.from_tensor(X))
     assert type(y).__name__ == "FakeTensor" and y.shape == X.shape
+
+
+REAL_OPTIONS = {
+    "eps": [lambda x, value: ct.layer_norm(x, 64, eps=value), lambda x, value: ct.group_norm(x, 2, eps=value),
+            lambda x, value: ct.l2_norm(x, eps=value)],
+    "weight_offset": [lambda x, value: ct.rms_norm(x, 64, W, weight_offset=value)],
+    "dropout": [lambda x, value: ct.rms_norm(x, 64, dropout=value, seed=1)],
+}
+INTEGER_OPTIONS = {
+    "normalized_shape": [lambda x, value: ct.layer_norm(x.view(64, 4), value),
+                         lambda x, value: ct.layer_norm(x.view(64, 4), (value,))],
+    "group_size": [lambda x, value: ct.rms_norm(x, 64, group_size=value), lambda x, value: ct.l2_norm(x, group_size=value)],
+    "num_groups": [lambda x, value: ct.group_norm(x, value)],
+    "seed": [lambda x, value: ct.rms_norm(x, 64, dropout=0.5, seed=value),
+             lambda x, value: ct.rms_norm(x, 64, dropout=0.5, seed=(1, value))],
+    "weight_repeat": [lambda x, value: ct.rms_norm(x, 64, W.view(1, 64), weight_repeat=value)],
+    "rope.repeat": [lambda x, value: ct.rms_norm(x, 64, rope=clnorm.Rope(X[:, :4], X[:, :4], repeat=value))],
+}
+
+
+def compiled_call(function):
+    torch.compiler.reset()
+    return torch.compile(function, fullgraph=True, backend="aot_eager")
+
+
+@pytest.mark.parametrize("option", REAL_OPTIONS)
+def test_a_compiled_call_takes_a_real_option_of_numpy_in_float64(option):
+    for function in REAL_OPTIONS[option]:
+        compiled = compiled_call(function)
+        for value in (0.25, 0.5, 0.0625):
+            for number in (numpy.float64(value), numpy.array(value)):
+                assert torch.equal(compiled(X, number), function(X, value))
+
+
+@pytest.mark.parametrize("option", [*REAL_OPTIONS, *INTEGER_OPTIONS])
+def test_a_compiled_call_refuses_other_numbers_of_numpy_by_name(option):
+    wrong = numpy.float32(0.25) if option in REAL_OPTIONS else numpy.int64(4)
+    expected = f"{option}: expected a number of Python, as torch.compile does not know the value of one of torch."
+    for function in (REAL_OPTIONS | INTEGER_OPTIONS)[option]:
+        with pytest.raises(torch._dynamo.exc.Unsupported) as error:
+            compiled_call(function)(X, wrong)
+        assert expected in str(error.value)
+
+
+@pytest.mark.parametrize("option", [*REAL_OPTIONS, "seed", "rope.repeat"])
+def test_a_compiled_call_leaves_other_numbers_of_numpy_to_eager(option):
+    number = numpy.float32(0.25) if option in REAL_OPTIONS else numpy.int64(4)
+    for function in (REAL_OPTIONS | INTEGER_OPTIONS)[option]:
+        torch.compiler.reset()
+        assert torch.equal(torch.compile(function, backend="aot_eager")(X, number), function(X, number))
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 
+import numpy
 import torch
 from torch.autograd import forward_ad
 
@@ -24,7 +25,7 @@ _TYPES = _TENSORS | {type(None), bool, int, float, str, list, tuple, torch.Size,
 _included, _excluded = torch._C._dispatch_tls_local_include_set, torch._C._dispatch_tls_local_exclude_set
 _in_function_mode, _profiled = torch._C._is_torch_function_mode_enabled, torch._C._autograd._profiler_enabled
 _in_autocast = torch._C._is_any_autocast_enabled
-_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
+_is_grad_enabled, is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 _GRAD_TRANSFORM = torch._C._functorch.TransformType.Grad
 _NO_FORWARD_MODE = "clnorm has no forward-mode derivatives (jvp): use torch.nn.functional there"
 
@@ -52,7 +53,7 @@ _DEFAULT_INCLUDED, _DEFAULT_EXCLUDED = _default_keys()
 def is_unobserved(inputs) -> bool:
     """Whether nothing but autograd could observe that an operator is called with these inputs."""
     return (
-        not _is_compiling()
+        not is_compiling()
         and not _in_function_mode()
         and _included().raw_repr() in _DEFAULT_INCLUDED
         and _TYPES.issuperset(map(type, inputs))
@@ -107,6 +108,21 @@ def check_constant(x, **tensors) -> None:
             raise ValueError(
                 f"{name}: expected a tensor that does not require a gradient, as none is computed: detach() it"
             )
+
+
+def check_numbers(reals: dict, **others) -> None:
+    """Refuses options of a call that torch.compile traces, where it traces them too and does not know their values: numbers
+    of NumPy and tensors. It reads a real number of float64. An option may be a tuple or list of numbers."""
+    for name, option in {**reals, **others}.items():
+        for value in option if isinstance(option, (tuple, list)) else (option,):
+            if not isinstance(value, (numpy.ndarray, torch.Tensor)):  # a number of NumPy is traced as an array
+                continue
+            dtype = torch.as_tensor(value).dtype
+            if name not in reals or dtype != torch.float64:
+                raise TypeError(
+                    f"{name}: expected a number of Python, as torch.compile does not know the value of one of {dtype}: "
+                    "convert it by item() outside the compiled function"
+                )
 
 
 def absent(tensor):
@@ -206,7 +222,7 @@ def differentiate(name, run, backward, setup=None):
                     return Direct.apply(*inputs, None)
             except NotMemory:  # the dispatcher materialises the tensor or refuses it
                 pass
-        if not _is_compiling() and _is_in_grad_transform():
+        if not is_compiling() and _is_in_grad_transform():
             return Transformed.apply(*inputs)
         return operator(*inputs)
 

@@ -7,9 +7,9 @@
 
 The functions work under autograd, torch.compile(fullgraph=True), torch.export, autocast, and torch.func's grad, vjp, jacrev
 and vmap, which calls an operator once for each sample. torch.compile leaves calls of torch.func's grad, vjp and jacrev to
-eager PyTorch, and refuses them with fullgraph=True. torch.fx.symbolic_trace records a call of clnorm.torch.NAME as one
-node. Gradients are not differentiable themselves, and there are no forward-mode derivatives: double backward and jvp raise
-an error.
+eager PyTorch, and refuses them with fullgraph=True. So it does with options that are numbers of NumPy, except real numbers
+of float64. torch.fx.symbolic_trace records a call of clnorm.torch.NAME as one node. Gradients are not differentiable
+themselves, and there are no forward-mode derivatives: double backward and jvp raise an error.
 
 PyTorch's OpenMP threads spin for a moment after each of its operators; OMP_WAIT_POLICY=passive in the environment leaves
 the processor to OpenCL's threads.
@@ -90,8 +90,15 @@ def _positions(position: Tensor) -> Tensor:
 
 def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
           group_size, weight_offset, weight_repeat, row_scale, rope, batch_invariant):
+    if _dispatch.is_compiling():
+        _dispatch.check_numbers(
+            {"eps": eps, "dropout": dropout, "weight_offset": weight_offset}, normalized_shape=normalized_shape,
+            seed=None if isinstance(seed, Tensor) else seed, group_size=group_size, weight_repeat=weight_repeat,
+            gate_first=gate_first, batch_invariant=batch_invariant,
+            **{"rope.repeat": rope[4:] if isinstance(rope, tuple) else None},
+        )
     tensors, sizes = (x, weight, bias, residual, z, row_scale), _sizes(normalized_shape)
-    dropout = _number("dropout", dropout)
+    eps, dropout, weight_offset = _number("eps", eps), _number("dropout", dropout), _number("weight_offset", weight_offset)
     if seed is not None:
         _check_seed(seed)
     if rope is None and not dropout and _dispatch.is_unobserved(tensors) and not _dispatch.needs_gradient(tensors):
@@ -155,6 +162,8 @@ def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None, *, ba
     """torch.nn.functional.softmax. A row of -inf only becomes 0; PyTorch makes it NaN. x is copied where dim is not the
     last dimension. batch_invariant: as in `layer_norm`."""
     _dispatch.check_cpu(x=x)
+    if _dispatch.is_compiling():
+        _dispatch.check_numbers({}, dim=dim, batch_invariant=batch_invariant)
     if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
         _fail("dtype", "a torch.dtype of floating-point numbers, or None", repr(dtype))
     x = x if dtype is None else x.to(dtype)
@@ -178,7 +187,11 @@ def l2_norm(x: Tensor, weight: Optional[Tensor] = None, eps: float = 1e-12, eps_
     """torch.nn.functional.normalize over the last dimension, times weight: (columns,), or with a weight_repeat (rows,
     columns). eps_mode, group_size, weight_repeat: as in `clnorm.l2_norm`. batch_invariant: as in `layer_norm`."""
     _dispatch.check_cpu(x=x, weight=weight)
-    return _operators.l2_norm(x, weight, eps, eps_mode, group_size, weight_repeat, batch_invariant)
+    if _dispatch.is_compiling():
+        _dispatch.check_numbers(
+            {"eps": eps}, group_size=group_size, weight_repeat=weight_repeat, batch_invariant=batch_invariant
+        )
+    return _operators.l2_norm(x, weight, _number("eps", eps), eps_mode, group_size, weight_repeat, batch_invariant)
 
 
 def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
@@ -190,12 +203,15 @@ def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias
     Returns y, or with a residual (y, x + residual), of the dtypes of x and of residual.
     """
     _dispatch.check_cpu(x=x, weight=weight, bias=bias, residual=residual)
+    if _dispatch.is_compiling():
+        _dispatch.check_numbers({"eps": eps}, num_groups=num_groups)
     if residual is not None and residual.shape != x.shape:
         _fail("residual", f"the shape of x, {tuple(x.shape)}", tuple(residual.shape))
     # vmap does not tell whether a tensor is contiguous in another memory format.
     last = x.dim() in (4, 5) and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
     if last:
         x, residual = x.movedim(1, -1), None if residual is None else residual.movedim(1, -1)
+    eps = _number("eps", eps)
     y, residual_out, _, _ = _operators.group_norm(x, weight, bias, residual, num_groups, eps, activation, last)
     if residual is None:
         return y.movedim(-1, 1) if last else y
