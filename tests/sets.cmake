@@ -34,7 +34,7 @@ set(quick_tests
     test_outer_args test_output_file test_philox test_plan test_plan_store test_program test_program_disk
     test_quantize test_quantize_args test_range test_readme test_reference test_reference_backward
     test_reference_differences test_reference_error test_reference_format test_reference_row_error test_reference_rows
-    test_reference_slices test_row_operation test_rows_args test_safetensors test_select test_softmax test_stage
+    test_reference_slices test_report test_row_operation test_rows_args test_safetensors test_select test_softmax test_stage
     test_status test_tensor_file test_tool test_tool_layout test_tool_rope test_tool_run test_tuning test_tuning_file
     test_validate test_verify test_verify_backward tested_devices)
 

@@ -127,20 +127,22 @@ static cl_uint vector_width(const clnorm_device_info *device, cl_device_info que
 }
 
 void device_print_line(const char *label, const clnorm_device_info *device) {
-    char line[640];
-    (void)snprintf(line, sizeof line, "%.9s%u:%u %s (%s)", label, device->platform_index, device->device_index,
-                   device->name, device->platform_name);
-    printf("%.*s\n", COLUMNS, line);
+    char text[640];
+    (void)snprintf(text, sizeof text, "%u:%u %s (%s)", device->platform_index, device->device_index, device->name,
+                   device->platform_name);
+    print_wrapped(label, text);
 }
 
-/* Prints a label and a value, cut at 80 columns. */
+/* Prints a label and a value, wrapped at 80 columns. */
 __attribute__((format(printf, 2, 3))) static void print_fact(const char *label, const char *format, ...) {
     char value[512];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(value, sizeof value, format, arguments);
     va_end(arguments);
-    printf("     %-9s %.65s\n", label, value);
+    char column[32];
+    (void)snprintf(column, sizeof column, "     %-9s ", label);
+    print_wrapped(column, value);
 }
 
 void device_print(const clnorm_device_info *device) {
@@ -148,7 +150,9 @@ void device_print(const clnorm_device_info *device) {
     char largest[SIZE_TEXT];
     char cache[SIZE_TEXT];
     char local[SIZE_TEXT];
-    printf("%u:%-3u %.75s\n", device->platform_index, device->device_index, device->name);
+    char index[32];
+    (void)snprintf(index, sizeof index, "%u:%-3u ", device->platform_index, device->device_index);
+    print_wrapped(index, device->name);
     print_fact("kind", "%s, %u compute units at %u MHz", kind_name(device->kind), device->compute_units, device->clock_mhz);
     print_fact("platform", "%s", device->platform_name);
     print_fact("driver", "%s; OpenCL C %u.%u", device->driver, device->opencl_c_version / 100,

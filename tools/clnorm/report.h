@@ -43,10 +43,10 @@ enum { SIZE_TEXT = 24 };
 /* "1.5 GiB". Returns text. */
 char *size_text(uint64_t bytes, char text[SIZE_TEXT]);
 
-/* One line after a label, cut at 80 columns: "device   0:1 NVIDIA H200 (NVIDIA CUDA)". */
+/* The index, name and platform after a label, wrapped at 80 columns: "device   0:1 NVIDIA H200 (NVIDIA CUDA)". */
 void device_print_line(const char *label, const clnorm_device_info *device);
 
-/* Several lines, at most 80 columns wide. */
+/* Several lines, wrapped at 80 columns. */
 void device_print(const clnorm_device_info *device);
 
 /* NULL: out of memory. */
