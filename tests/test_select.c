@@ -137,6 +137,29 @@ static void a_platform_that_failed_is_named(void **state) {
     assert_int_equal(clnorm_error_opencl(), CL_OUT_OF_HOST_MEMORY);
 }
 
+static void an_index_out_of_range_is_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *selector, *reason; /* NULL: none, as there are other terms */
+    } cases[] = {
+        {"7:0", ": the platform's index is 7, expected at most 6"},
+        {" 4294967295:4294967295 ", ": the platform's index is 4294967295, expected at most 6"},
+        {"1:3", ": the device's index is 3, expected at most 2 in platform 1"},
+        {"0:1", ": the device's index is 1, expected at most 0 in platform 0"},
+        {"2:0", ": platform 2 has no device"},
+        {"7:0,gpu", NULL},
+        {"7:0;8:0", NULL},
+        {"name=nothing", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
+        assert_int_equal(clnorm_device_select(cases[i].selector, &info), CLNORM_DEVICE_NOT_FOUND);
+        const char *const end = strchr(clnorm_error_detail(), ')');
+        assert_non_null(end);
+        assert_string_equal(end + 1, cases[i].reason ? cases[i].reason : "");
+    }
+}
+
 static void without_a_selector_the_environment_decides(void **state) {
     (void)state;
     clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
@@ -164,6 +187,7 @@ int main(void) {
         cmocka_unit_test_setup(the_largest_numbers_are_valid, fake_setup),
         cmocka_unit_test_setup(a_long_selector_is_quoted_in_part, fake_setup),
         cmocka_unit_test_setup(a_platform_that_failed_is_named, fake_setup),
+        cmocka_unit_test_setup(an_index_out_of_range_is_named, fake_setup),
         cmocka_unit_test_setup(without_a_selector_the_environment_decides, fake_setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

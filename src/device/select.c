@@ -1,4 +1,6 @@
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,14 +204,49 @@ static const clnorm_device_info *find(struct piece selector, const clnorm_device
     return NULL;
 }
 
+/* The least index that no device has: of a platform, or of a device of *platform. */
+static uint64_t index_end(const clnorm_device_info *infos, size_t count, const uint64_t *platform) {
+    uint64_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t next = 1 + (uint64_t)(platform ? infos[i].device_index : infos[i].platform_index);
+        if ((!platform || infos[i].platform_index == *platform) && next > end)
+            end = next;
+    }
+    return end;
+}
+
+enum { REASON = 128 };
+
+/* Says which index of a selector "P:D" is out of its range; "" for any other selector. */
+static void index_reason(const char *text, const clnorm_device_info *infos, size_t count, char reason[REASON]) {
+    uint64_t indices[2];
+    *reason = '\0';
+    if (!parse_indices(trim(piece_of(text)), indices))
+        return;
+    const uint64_t platforms = index_end(infos, count, NULL);
+    const uint64_t devices = index_end(infos, count, &indices[0]);
+    if (indices[0] >= platforms)
+        (void)snprintf(reason, REASON, ": the platform's index is %" PRIu64 ", expected at most %" PRIu64, indices[0],
+                       platforms - 1);
+    else if (devices == 0)
+        (void)snprintf(reason, REASON, ": platform %" PRIu64 " has no device", indices[0]);
+    else
+        (void)snprintf(reason, REASON,
+                       ": the device's index is %" PRIu64 ", expected at most %" PRIu64 " in platform %" PRIu64, indices[1],
+                       devices - 1, indices[0]);
+}
+
 /* Where a driver failed, the message names it: the device may be one that could not be read. */
-static clnorm_status fail_to_find(const char *text, const char *origin, size_t count, const struct cln_unread *left_out) {
+static clnorm_status fail_to_find(const char *text, const char *origin, const clnorm_device_info *infos, size_t count,
+                                  const struct cln_unread *left_out) {
+    char reason[REASON];
+    index_reason(text, infos, count, reason);
     if (left_out->code == CL_SUCCESS)
-        return cln_fail(CLNORM_DEVICE_NOT_FOUND, "%s: no OpenCL device matches '%.*s' (%zu found)", origin,
-                        shown(strlen(text)), text, count);
+        return cln_fail(CLNORM_DEVICE_NOT_FOUND, "%s: no OpenCL device matches '%.*s' (%zu found)%s", origin,
+                        shown(strlen(text)), text, count, reason);
     return cln_fail_code(CLNORM_DEVICE_NOT_FOUND, left_out->code,
-                         "%s: no OpenCL device matches '%.*s' (%zu found; reading %s failed with %s)", origin,
-                         shown(strlen(text)), text, count, left_out->what, cln_opencl_code_name(left_out->code));
+                         "%s: no OpenCL device matches '%.*s' (%zu found; reading %s failed with %s)%s", origin,
+                         shown(strlen(text)), text, count, left_out->what, cln_opencl_code_name(left_out->code), reason);
 }
 
 clnorm_status clnorm_device_select(const char *selector, clnorm_device_info *info) {
@@ -232,10 +269,10 @@ clnorm_status clnorm_device_select(const char *selector, clnorm_device_info *inf
     const clnorm_device_info *const found = best ? infos : find(piece_of(text), infos, count);
     if (found)
         cln_struct_give(&cln_device_info_struct, found, info);
-    else if (count == 0)
+    else if (!infos)
         status = cln_fail(CLNORM_DEVICE_NOT_FOUND, "there is no OpenCL device");
     else
-        status = fail_to_find(text, origin, count, &left_out);
+        status = fail_to_find(text, origin, infos, count, &left_out);
     free(infos);
     return status;
 }
