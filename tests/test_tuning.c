@@ -379,6 +379,13 @@ static void test_path(void **state) {
     assert_int_equal(setenv("CLNORM_TUNING", "/a/file", 1), 0);
     assert_int_equal(clnorm_tuning_path(&device, path, 4), 7);
     assert_string_equal(path, "/a/");
+    assert_int_equal(clnorm_tuning_path(&device, NULL, sizeof path), 7);
+    assert_int_equal(clnorm_tuning_path(NULL, path, sizeof path), 0);
+    assert_string_equal(path, "");
+    assert_int_equal(unsetenv("CLNORM_TUNING"), 0);
+    assert_int_equal(setenv("XDG_CONFIG_HOME", "/config", 1), 0);
+    assert_int_equal(clnorm_tuning_path(NULL, path, sizeof path), 0);
+    assert_int_equal(clnorm_tuning_path(NULL, NULL, 0), 0);
     assert_int_equal(setenv("CLNORM_TUNING", "0", 1), 0);
     assert_int_equal(clnorm_tuning_path(&device, path, sizeof path), 0);
 }

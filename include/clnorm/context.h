@@ -49,7 +49,8 @@ CLNORM_API const clnorm_device_info *clnorm_context_device(const clnorm_context 
 CLNORM_API const char *clnorm_context_cache_dir(const clnorm_context *context);
 
 /* The path of a device's tuning file: measured configs as text, which `clnorm tune` writes and a new context reads. It is
- * $CLNORM_TUNING, else DEVICE.tuning in $XDG_CONFIG_HOME/clnorm or ~/.config/clnorm; with CLNORM_TUNING=0 there is none.
+ * $CLNORM_TUNING, else DEVICE.tuning in $XDG_CONFIG_HOME/clnorm or ~/.config/clnorm. There is none with CLNORM_TUNING=0,
+ * and for NULL.
  *
  * A plan whose descriptor forces no knob takes the knobs of the file's row for its operation, dtypes and number of columns
  * (clnorm_plan_tuning_key). A row that names the dtype of x alone matches any wider dtype of other tensors. The library
@@ -57,7 +58,7 @@ CLNORM_API const char *clnorm_context_cache_dir(const clnorm_context *context);
  * row was used.
  *
  * Writes the path, "" for none, at most capacity bytes with the terminating NUL, and returns its length, as snprintf
- * does. */
+ * does. Nothing is written to a NULL path. */
 CLNORM_API size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t capacity);
 
 /* The cache of compiled programs on disk needs no maintenance. The functions below list it and free its space. dir: the
