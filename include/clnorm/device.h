@@ -9,7 +9,8 @@ extern "C" {
 #endif
 
 typedef enum clnorm_device_kind {
-    CLNORM_DEVICE_GPU = 1,
+    CLNORM_DEVICE_UNKNOWN = 0, /* of a clnorm_device_info that is not filled in */
+    CLNORM_DEVICE_GPU,
     CLNORM_DEVICE_ACCELERATOR,
     CLNORM_DEVICE_CPU,
     CLNORM_DEVICE_OTHER
@@ -62,7 +63,7 @@ typedef struct clnorm_device_info {
 /* All zero except size: what clnorm_device_describe and clnorm_device_select fill in. */
 #define CLNORM_DEVICE_INFO_INIT                                                                                         \
     {                                                                                                                   \
-        sizeof(clnorm_device_info), NULL, NULL, 0, 0, (clnorm_device_kind)0, CLNORM_PLATFORM_OTHER, "", "", "", "", "", \
+        sizeof(clnorm_device_info), NULL, NULL, 0, 0, CLNORM_DEVICE_UNKNOWN, CLNORM_PLATFORM_OTHER, "", "", "", "", "", \
             "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, false                                  \
     }
 CLNORM_API void clnorm_device_info_init(clnorm_device_info *info);
