@@ -112,8 +112,9 @@ static void bad_descriptors_are_refused(void **state) {
     assert_group_norm_refused(fixture, &desc, CLNORM_OVERFLOW, "x has ");
     desc = good;
     desc.x.stride = 64 * 97 - 1;
-    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE,
-                              "desc.x.stride is 6207: expected at least cols x spatial, 6208");
+    assert_group_norm_refused(
+        fixture, &desc, CLNORM_INVALID_SHAPE,
+        "desc.x.stride is 6207: expected at least cols x spatial, 6208; it leads from sample to sample");
     desc = good;
     desc.layout = (clnorm_layout)3;
     assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.layout is 3: expected a clnorm_layout");

@@ -135,11 +135,14 @@ static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clno
     if (rule->extent == CLN_OWN)
         return CLNORM_SUCCESS;
     const uint64_t least = rule->extent == CLN_MATRIX ? width : rule->extent == CLN_COLUMNS ? head->cols : head->rows;
-    const char *const matrix = least == head->cols ? "cols" : "cols x spatial";
+    const bool samples = least != head->cols; /* the rows of group norm */
+    const char *const matrix = samples ? "cols x spatial" : "cols";
     if (tensor->stride && tensor->stride < least)
         return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.stride is %" PRIu64 ": expected at least %s, %" PRIu64 "%s",
                         rule->name, tensor->stride, rule->extent == CLN_TRANSPOSED ? "rows" : matrix, least,
-                        rule->extent == CLN_MATRIX ? "; copy a transposed tensor, so that columns lie side by side" : "");
+                        rule->extent != CLN_MATRIX ? ""
+                        : samples                  ? "; it leads from sample to sample"
+                                                   : "; copy a transposed tensor, so that columns lie side by side");
     return CLNORM_SUCCESS;
 }
 
