@@ -129,6 +129,28 @@ static void too_many_tiles_are_refused(void **state) {
     clnorm_plan_destroy(plan);
 }
 
+/* Each lane of a backward adds up at most 4096 rows, so that the number of work-groups grows with the rows. */
+static void too_many_rows_of_a_backward_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_plan *plan = NULL;
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    desc.rows = UINT64_C(1) << 55;
+    desc.cols = 1;
+    desc.dy.dtype = desc.x.dtype;
+    desc.weight.dtype = desc.dweight.dtype = CLNORM_F32;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_UNSUPPORTED);
+    assert_detail("desc.rows is 36028797018963968, desc.cols is 1: expected fewer");
+    desc.rows = 1024;
+    desc.cols = 1024;
+    assert_int_equal(clnorm_config_parse("groups_per_cu=4294967295,lanes=1,segments=1,run_length=1", &desc.config),
+                     CLNORM_SUCCESS);
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+    clnorm_plan_destroy(plan);
+    desc.rows = UINT64_C(1) << 40;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
+    assert_detail("desc.config.groups_per_cu is 4294967295: expected fewer");
+}
+
 /* An expanded x repeats one row more often than any memory has bytes. The sums of the rows' chunks would take 2^93
  * bytes. */
 static void sums_of_too_many_chunks_are_refused(void **state) {
@@ -172,9 +194,9 @@ static void magnitudes_of_group_norm_are_counted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knobs_are_sound_for_any_shape),        cmocka_unit_test(plans_of_any_shape_can_be_launched),
-        cmocka_unit_test(too_many_tiles_are_refused),           cmocka_unit_test(sums_of_too_many_chunks_are_refused),
-        cmocka_unit_test(magnitudes_of_group_norm_are_counted),
+        cmocka_unit_test(knobs_are_sound_for_any_shape),           cmocka_unit_test(plans_of_any_shape_can_be_launched),
+        cmocka_unit_test(too_many_rows_of_a_backward_are_refused), cmocka_unit_test(too_many_tiles_are_refused),
+        cmocka_unit_test(sums_of_too_many_chunks_are_refused),     cmocka_unit_test(magnitudes_of_group_norm_are_counted),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

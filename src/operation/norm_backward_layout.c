@@ -119,6 +119,16 @@ static uint64_t slots_of(const problem *p, const struct cln_workload *work, cons
     return cln_larger(p->slots / p->weight_rows / alike * alike, 1);
 }
 
+/* Refuses a launch of too many work-groups. A large shape has many, whatever the config is. */
+static clnorm_status refuse_work_groups(const clnorm_device_info *device, const problem *p, const struct cln_config *c) {
+    if ((uint64_t)c->groups_per_cu * device->compute_units > CLN_MOST_GROUPS)
+        return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, for at most 2^30 work-groups");
+    return cln_fail(CLNORM_UNSUPPORTED,
+                    "desc.rows is %" PRIu64 ", desc.cols is %" PRIu64
+                    ": expected fewer, or larger tiles, a launch has up to 2^30 work-groups",
+                    p->rows, p->cols);
+}
+
 /* Sets the numbers of work-groups, slots and locks. */
 static clnorm_status lay_out_groups(const clnorm_device_info *device, const problem *p, const struct cln_workload *work,
                                     const struct cln_config *c, struct cln_backward_layout *layout) {
@@ -135,7 +145,7 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
     layout->slots = !work->sums_rows || layout->columns ? 0 : slots_of(p, work, c, layout);
     layout->work_groups = cln_product(cln_product(layout->blocks, layout->row_groups), cln_weight_blocks(work, c));
     if (layout->work_groups > CLN_MOST_GROUPS || layout->columns > CLN_MOST_GROUPS - layout->work_groups)
-        return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, or larger tiles, for at most 2^30 work-groups");
+        return refuse_work_groups(device, p, c);
     return CLNORM_SUCCESS;
 }
 
