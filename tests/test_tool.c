@@ -316,8 +316,25 @@ static void test_closed_descriptors(void **state) {
 
 static const char own_cache[] = "env -u CLNORM_CACHE CLNORM_CACHE_DIR=\"$PWD/cache\"";
 
+/* Checks that the output has the name of the device that is used, on one line or on several. */
+static void assert_has_device_name(const char *text) {
+    static const char words[] = " \n";
+    run("%s", "select --json");
+    json_t *const device = json_of(result.out);
+    char name[256];
+    (void)snprintf(name, sizeof name, "%s", json_string_value(json_object_get(device, "name")));
+    json_decref(device);
+    char *rest = NULL;
+    for (const char *word = strtok_r(name, words, &rest); word; word = strtok_r(NULL, words, &rest)) {
+        text = strstr(text, word);
+        if (!text)
+            fail_msg("\"%s\" of the device's name is missing", word);
+    }
+}
+
 static void test_cache(void **state) {
     (void)state;
+    static char text[MOST_TEXT];
     run_in(own_cache, "%s", "cache path");
     assert_done();
     assert_says("/cache\n");
@@ -337,11 +354,15 @@ static void test_cache(void **state) {
     assert_says("     2 x norm_forward.cl ");
     assert_says("2 files");
     assert_narrow();
+    memcpy(text, result.out, sizeof text);
+    assert_has_device_name(text);
     run_in(own_cache, "%s", "cache --verbose");
     assert_done();
     assert_int_equal(count_of(result.out, "norm_forward.cl, "), 2);
     assert_says("VEC=4 ");
     assert_narrow();
+    memcpy(text, result.out, sizeof text);
+    assert_has_device_name(text);
     run_in(own_cache, "%s", "cache clear --verbose");
     assert_failed(EXIT_REQUEST, "--verbose: expected no clear");
     run_in(own_cache, "%s", "cache clear");

@@ -46,13 +46,14 @@ struct listing {
     bool out_of_memory;
 };
 
-static void print_date(int64_t used) {
+enum { DATE_TEXT = 32 };
+
+static const char *date_text(int64_t used, char text[DATE_TEXT]) {
     const time_t seconds = (time_t)used;
     struct tm when;
-    char date[32] = "";
-    if (localtime_r(&seconds, &when))
-        (void)strftime(date, sizeof date, "%Y-%m-%d %H:%M", &when);
-    printf("%s", date);
+    if (!localtime_r(&seconds, &when) || !strftime(text, DATE_TEXT, "%Y-%m-%d %H:%M", &when))
+        *text = '\0';
+    return text;
 }
 
 static const char *source_of(const clnorm_cache_entry *entry) {
@@ -62,10 +63,14 @@ static const char *source_of(const clnorm_cache_entry *entry) {
 static void print_each(const clnorm_cache_entry *entry, void *user) {
     struct listing *const listing = user;
     char size[SIZE_TEXT];
+    char date[DATE_TEXT];
+    char label[DATE_TEXT + SIZE_TEXT + 8];
+    char text[512];
     listing->files++;
     listing->bytes += entry->size;
-    print_date(entry->last_used);
-    printf("  %8s  %s, %.32s\n", size_text(entry->size, size), source_of(entry), entry->device);
+    (void)snprintf(label, sizeof label, "%s  %8s  ", date_text(entry->last_used, date), size_text(entry->size, size));
+    (void)snprintf(text, sizeof text, "%s, %s", source_of(entry), entry->device);
+    print_wrapped(label, text);
     print_wrapped("    ", entry->options);
 }
 
@@ -100,13 +105,18 @@ static void add_to_group(const clnorm_cache_entry *entry, void *user) {
     listing->bytes += entry->size;
 }
 
+/* A device's name stands over its groups, and again where those of another device come between them. */
 static void print_groups(const struct listing *listing) {
     char size[SIZE_TEXT];
+    char date[DATE_TEXT];
+    const char *device = NULL;
     for (size_t i = 0; i < listing->count; i++) {
         const struct group *const group = &listing->groups[i];
-        print_date(group->last_used);
-        printf("  %4" PRIu64 " x %-28s %8s  %.16s\n", group->files, group->source, size_text(group->bytes, size),
-               group->device);
+        if (!device || strcmp(device, group->device) != 0)
+            print_wrapped("", *group->device ? group->device : "(unknown device)");
+        device = group->device;
+        printf("  %s  %4" PRIu64 " x %-28s %8s\n", date_text(group->last_used, date), group->files, group->source,
+               size_text(group->bytes, size));
     }
 }
 
