@@ -40,7 +40,7 @@ static bool read_shape(struct json_reader *reader, struct tensor *tensor, const 
         (void)snprintf(what, sizeof what, "rank above %d, the maximum", TENSOR_RANK);
         if (tensor->rank == TENSOR_RANK)
             return refuse_value(reader, tensor, path, what, fault);
-        (void)snprintf(what, sizeof what, "size %u of its shape must be a whole number, 0 or more", tensor->rank);
+        (void)snprintf(what, sizeof what, "shape[%u] must be a whole number, 0 or more", tensor->rank);
         if (!json_read_whole(reader, &tensor->shape[tensor->rank]))
             return refuse_value(reader, tensor, path, what, fault);
         tensor->rank++;
