@@ -89,7 +89,7 @@ static void test_bench_layouts(void **state) {
     run("%s", "bench gelu --shapes 8x64 --weight-rows 2");
     assert_failed(EXIT_REQUEST, "--weight-rows: gelu has no such option");
     run("%s", "bench rms_norm --shapes 8x64 --weight-repeat 2");
-    assert_failed(EXIT_REQUEST, "--weight-rows 0, --weight-repeat 2");
+    assert_failed(EXIT_REQUEST, "--weight-repeat 2: expected --weight-rows too");
     run("%s", "bench rms_norm --sweep 64 --weight-rows 2");
     assert_failed(EXIT_REQUEST, "--weight-rows: expected no --sweep");
 
@@ -300,7 +300,10 @@ static void test_bench_sweep(void **state) {
         {"--sweep grid --host", "expected no --host"},
         {"--sweep 64 --bytes 1,2", "--bytes 1,2"},
         {"--sweep 64 --unfused --svg s.svg", "--unfused: expected no --sweep with --svg"},
-        {"--bytes 64M", "expected --sweep"}};
+        {"--bytes 64M", "expected --sweep"},
+        {"--enqueues -1", "--enqueues -1: expected 0 or more"},
+        {"--weight-rows -1", "--weight-rows -1: expected 0 or more"},
+        {"--weight-repeat -1", "--weight-repeat -1: expected 0 or more"}};
     assert_each_refused("bench gelu", wrong, sizeof wrong / sizeof *wrong);
 }
 
@@ -318,7 +321,7 @@ static void test_bench_host(void **state) {
     assert_true(json_is_integer(json_object_get(object, "memory_after")));
     json_decref(object);
     run("%s", "bench --enqueues 2000");
-    assert_failed(EXIT_REQUEST, "--enqueues 2000");
+    assert_failed(EXIT_REQUEST, "--enqueues 2000: expected --host too");
     run("%s", "bench --host layer_norm rms_norm");
     assert_failed(EXIT_REQUEST, "--host");
     static const char *const unused[] = {"runs=30", "warm-up=3", "median", "unfused", "packed=4", "svg=b.svg"};

@@ -207,8 +207,10 @@ static void test_run_quantises(void **state) {
     static const struct refused_words requests[] = {
         {"quantize --in x.npy --dtype bf16", "--dtype 'bf16': expected f8e4m3 or f8e5m2"},
         {"quantize --in x.npy --mode column", "--mode 'column': expected tensor, row or group"},
-        {"quantize --in x.npy --mode group", "--group-size 0"},
-        {"quantize --in x.npy --group-size -5", "--mode tensor with --group-size -5"},
+        {"quantize --in x.npy --mode group", "--mode group: expected a --group-size too"},
+        {"quantize --in x.npy --mode group --group-size -5", "--group-size -5: expected 1 or more"},
+        {"quantize --in x.npy --mode row --group-size 5", "--group-size 5: expected none with --mode row"},
+        {"quantize --in x.npy --group-size -5", "--group-size -5: expected none with --mode tensor"},
         {"quantize --in x.npy --scale-dtype f16", "--scale-dtype 'f16': expected f32 or bf16"},
         {"quantize --in q.safetensors x=q", "tensor 'q' (x): dtype F8_E4M3; expected F32, F16 or BF16"},
         {"dequantize --in q.safetensors", "tensor 'scale' (scale): shape [6, 10]; expected [1]"},

@@ -65,9 +65,9 @@ static void test_profile(void **state) {
     run("%s", "profile gelu --dtype i8");
     assert_failed(EXIT_REQUEST, "--dtype 'i8': expected f32");
     run("%s", "profile gelu --runs 0");
-    assert_failed(EXIT_REQUEST, "--runs 0");
+    assert_failed(EXIT_REQUEST, "--runs 0: expected 1 or more");
     run("%s", "profile gelu --warm-up -1");
-    assert_failed(EXIT_REQUEST, "--warm-up -1");
+    assert_failed(EXIT_REQUEST, "--warm-up -1: expected 0 or more");
 }
 
 /* Waits until a folder has count names. */

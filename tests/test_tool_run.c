@@ -268,6 +268,8 @@ static const struct refused_words refused[] = {
     {"layer_norm --in x.npy --seed 18446744073709551616", "--seed '18446744073709551616': expected"},
     {"quantize --in x.npy --stochastic -1", "--stochastic '-1': expected"},
     {"quantize --in x.npy --stochastic ''", "--stochastic '': expected"},
+    {"layer_norm --in x.npy --quantize row --quantize-group 4", "--quantize-group 4: expected none with --quantize row"},
+    {"layer_norm --in x.npy --quantize group --quantize-group 4", "--quantize-group 4: expected 16, 32, 64 or 128 with"},
     {"layer_norm --in x.npy --group-size 3", "--group-size 3"},
     {"layer_norm --in x.npy --group-size -5", "--group-size -5"},
     {"layer_norm --in x.npy --weight-offset 1", "weight_offset"},

@@ -65,6 +65,10 @@ static bool check_pairs(const struct bench_request *request, bool host, struct f
     return true;
 }
 
+static bool at_least(const char *option, long long value, int least, struct fault *fault) {
+    return value >= least || fault_set(fault, EXIT_REQUEST, "--%s %lld: expected %d or more", option, value, least);
+}
+
 static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
                       bool host, struct fault *fault) {
     if (!bench_read(request, line, shapes, dtypes, fault) || !check_pairs(request, host, fault))
@@ -72,18 +76,16 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
     request->runs = request->runs == not_given ? RUNS : request->runs;
     request->warm_up = request->warm_up == not_given ? WARM_UP : request->warm_up;
     request->seconds = request->seconds == no_seconds ? usual_seconds : request->seconds;
-    if (request->runs < 1)
-        return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
     if (!(request->seconds >= 0 && request->seconds <= BENCH_MOST_SECONDS))
         return fault_set(fault, EXIT_REQUEST, "--seconds %g: expected 0 to %d", request->seconds, BENCH_MOST_SECONDS);
-    if (request->warm_up < 0)
-        return fault_set(fault, EXIT_REQUEST, "--warm-up %d: expected 0 or more", request->warm_up);
-    if (request->enqueues < 0 || (request->enqueues && !host))
-        return fault_set(fault, EXIT_REQUEST, "--enqueues %d: expected 0 or more, with --host", request->enqueues);
-    if (request->weight_rows < 0 || request->weight_repeat < 0 || (request->weight_repeat && !request->weight_rows))
-        return fault_set(fault, EXIT_REQUEST,
-                         "--weight-rows %lld, --weight-repeat %lld: expected 0 or more; the second needs the first",
-                         request->weight_rows, request->weight_repeat);
+    if (!at_least("runs", request->runs, 1, fault) || !at_least("warm-up", request->warm_up, 0, fault) ||
+        !at_least("enqueues", request->enqueues, 0, fault) || !at_least("weight-rows", request->weight_rows, 0, fault) ||
+        !at_least("weight-repeat", request->weight_repeat, 0, fault))
+        return false;
+    if (request->enqueues && !host)
+        return fault_set(fault, EXIT_REQUEST, "--enqueues %d: expected --host too", request->enqueues);
+    if (request->weight_repeat && !request->weight_rows)
+        return fault_set(fault, EXIT_REQUEST, "--weight-repeat %lld: expected --weight-rows too", request->weight_repeat);
     if (request->svg && !strcmp(request->svg, "-"))
         return fault_set(fault, EXIT_REQUEST, "--svg -: expected a file; standard output has the table or the JSON lines");
     return host ? bench_host(request, fault) : bench_device(request, fault);

@@ -60,11 +60,13 @@ static bool read_scaling(struct job *job, const struct operation_options *option
     job->scaling = (clnorm_scaling)parse_word("--mode", mode, "tensor|row|group", fault);
     if (!job->scaling)
         return false;
-    if ((job->scaling == CLNORM_SCALING_GROUP) != (options->group_size != 0) || options->group_size < 0)
-        return fault_set(
-            fault, EXIT_REQUEST,
-            "--mode %s with --group-size %lld: expected 1 or more with --mode group, no --group-size without it", mode,
-            options->group_size);
+    const bool of_groups = job->scaling == CLNORM_SCALING_GROUP;
+    if (of_groups && !options->group_size)
+        return fault_set(fault, EXIT_REQUEST, "--mode %s: expected a --group-size too", mode);
+    if (!of_groups && options->group_size)
+        return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected none with --mode %s", options->group_size, mode);
+    if (options->group_size < 0)
+        return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected 1 or more", options->group_size);
     if (options->group_size > UINT32_MAX)
         return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected at most %" PRIu32, options->group_size,
                          UINT32_MAX);

@@ -28,11 +28,12 @@ static bool check_unquantized(const struct operation_options *options, struct fa
 static bool check_quantized(const struct operation_options *options, clnorm_scaling scaling, struct fault *fault) {
     const long long group = options->quantize_group;
     const double scale = options->quantize_scale;
-    if (scaling == CLNORM_SCALING_GROUP ? group != 16 && group != 32 && group != 64 && group != 128 : group != 0)
-        return fault_set(fault, EXIT_REQUEST,
-                         "--quantize %s with --quantize-group %lld: expected 16, 32, 64 or 128 with --quantize group, no "
-                         "--quantize-group without it",
-                         options->quantize, group);
+    if (scaling == CLNORM_SCALING_GROUP && group != 16 && group != 32 && group != 64 && group != 128)
+        return fault_set(fault, EXIT_REQUEST, "--quantize-group %lld: expected 16, 32, 64 or 128 with --quantize group",
+                         group);
+    if (scaling != CLNORM_SCALING_GROUP && group)
+        return fault_set(fault, EXIT_REQUEST, "--quantize-group %lld: expected none with --quantize %s", group,
+                         options->quantize);
     if (scale != 0 && (scaling != CLNORM_SCALING_TENSOR || !(scale >= FLT_MIN && scale <= FLT_MAX)))
         return fault_set(fault, EXIT_REQUEST,
                          "--quantize %s with --quantize-scale %g: expected a positive normal f32, only "

@@ -329,9 +329,10 @@ static bool run_profile(struct command_line *line, struct request *request, stru
         (request->shape_text && !bench_parse_shape(request->shape_text, "--shape", &request->shape, fault)) ||
         (request->dtype_text && !parse_dtype("--dtype", request->dtype_text, &request->dtype, fault)))
         return false;
-    if (request->runs < 1 || request->warm_up < 0)
-        return fault_set(fault, EXIT_REQUEST, "--runs %d, --warm-up %d: expected 1 or more, and 0 or more", request->runs,
-                         request->warm_up);
+    if (request->runs < 1)
+        return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
+    if (request->warm_up < 0)
+        return fault_set(fault, EXIT_REQUEST, "--warm-up %d: expected 0 or more", request->warm_up);
     char dir[TEMPORARY_PATH];
     if (!temporary_make(dir, fault))
         return false;
