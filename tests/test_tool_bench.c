@@ -320,6 +320,8 @@ static void test_bench_host(void **state) {
     assert_true(json_is_integer(json_object_get(object, "memory_before")));
     assert_true(json_is_integer(json_object_get(object, "memory_after")));
     json_decref(object);
+    run("%s", "bench gelu --shapes 1000000x1000000 --dtypes f32");
+    assert_failed(EXIT_FAILED, "x: clCreateBuffer of 4000000000000 bytes failed with CL_");
     run("%s", "bench --enqueues 2000");
     assert_failed(EXIT_REQUEST, "--enqueues 2000: expected --host too");
     run("%s", "bench --host layer_norm rms_norm");

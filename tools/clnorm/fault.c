@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/status.h"
+
 bool fault_set(struct fault *fault, int code, const char *format, ...) {
     fault->code = code;
     va_list arguments;
@@ -41,5 +43,5 @@ bool fault_library(struct fault *fault, clnorm_status status, const char *what) 
 }
 
 bool fault_opencl(struct fault *fault, cl_int code, const char *call, const char *what) {
-    return fault_set(fault, EXIT_FAILED, "%s: %s failed with OpenCL code %d", what, call, (int)code);
+    return fault_set(fault, EXIT_FAILED, "%s: %s failed with %s (%d)", what, call, cln_opencl_code_name(code), (int)code);
 }

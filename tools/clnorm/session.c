@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "outer.h"
 #include "samples.h"
 
@@ -51,8 +52,8 @@ static bool make_buffer(const struct session *session, const char *name, uint64_
     cl_int code = CL_INVALID_BUFFER_SIZE;
     if (size <= SIZE_MAX)
         *mem = clCreateBuffer(session->cl, CL_MEM_READ_WRITE, size ? (size_t)size : 1, NULL, &code);
-    return !code || fault_set(fault, EXIT_FAILED, "%s: clCreateBuffer of %" PRIu64 " bytes failed with OpenCL code %d",
-                              name, size, (int)code);
+    return !code || fault_set(fault, EXIT_FAILED, "%s: clCreateBuffer of %" PRIu64 " bytes failed with %s (%d)", name, size,
+                              cln_opencl_code_name(code), (int)code);
 }
 
 static clnorm_buffer *argument_of(struct launch *launch, const struct role *role) {
