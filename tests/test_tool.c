@@ -54,6 +54,10 @@ static void test_usage(void **state) {
     run("%s", "");
     assert_int_equal(result.code, EXIT_REQUEST);
     assert_non_null(strstr(result.err, "Usage: clnorm"));
+    run("%s", "--version extra");
+    assert_failed(EXIT_REQUEST, "'extra': unexpected argument");
+    run("%s", "help run extra");
+    assert_failed(EXIT_REQUEST, "'extra': unexpected argument");
     run("%s", "devices extra");
     assert_failed(EXIT_REQUEST, "'extra'");
     run("%s", "--help >/dev/full 2>err.txt #");

@@ -48,6 +48,11 @@ static int run(int argc, const char **argv, struct fault *fault) {
         print_usage(stdout);
         return EXIT_DONE;
     }
+    const int most = !strcmp(first, "--version") ? 2 : help ? 3 : argc;
+    if (argc > most) {
+        fault_set(fault, EXIT_REQUEST, "'%s': unexpected argument; see --help", argv[most]);
+        return fault->code;
+    }
     const char *help_of[] = {NULL, argc > 2 ? argv[2] : "", "--help", NULL}; /* `clnorm help run` is `clnorm run --help` */
     if (help) {
         argv = help_of;
