@@ -125,7 +125,7 @@ static clnorm_status refuse_work_groups(const clnorm_device_info *device, const 
         return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, for at most 2^30 work-groups");
     return cln_fail(CLNORM_UNSUPPORTED,
                     "desc.rows is %" PRIu64 ", desc.cols is %" PRIu64
-                    ": expected fewer, or larger tiles, a launch has up to 2^30 work-groups",
+                    ": expected fewer, or larger tiles, for at most 2^30 work-groups",
                     p->rows, p->cols);
 }
 
