@@ -148,8 +148,9 @@ static void neighbours_keep_their_lanes_busy(void **state) {
     }
 }
 
-/* Rows at 2048, 12288, 16384 and 24576 columns read segments twice, by loops of as many turns for all lanes, which compilers
- * unroll. At these widths such loops took 1.06 to 1.36 times as long as the other neighbour's config, on an H200. */
+/* Rows at 2048, 12288, 16384 and 24576 columns read segments twice, by loops of as many turns for all lanes, which
+ * compilers unroll. At these widths such loops took 1.06 to 1.36 times as long as the other neighbour's config, on an H200.
+ */
 static void loops_that_are_no_longer_unrolled_are_avoided(void **state) {
     (void)state;
     static const struct {
