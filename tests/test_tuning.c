@@ -300,6 +300,7 @@ static void test_other_files_are_not_used(void **state) {
         {device->name, "0.0", "", "line 5: expected \"driver "},
         {device->name, device->driver, "rms_norm f32 96 vec=1\n", "line 6: expected OPERATION"},
         {device->name, device->driver, "rms_norm f32 96: vec=x\n", "line 6: vec=x"},
+        {device->name, device->driver, "rms_norm f32 96: unroll=7 keep=reread # 1 us\n", "line 6: unroll=7 keep=reread: "},
         {device->name, device->driver, "rms_norm f32 96: unroll=7\nrubbish\n", "line 7: expected OPERATION"},
         {device->name, device->driver, long_row, "too long"},
     };

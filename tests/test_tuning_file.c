@@ -134,6 +134,7 @@ static void test_other_files_are_refused(void **state) {
         {"clnorm tuning 1\ndevice A device\n", "line 2: the head of the file is incomplete"},
         {"clnorm tuning 1\ndevice A device\ndriver 1.0\ngelu f32 96 vec=1\n", "line 4: expected OPERATION"},
         {"clnorm tuning 1\ndevice A device\ndriver 1.0\n\ngelu f32 96: vec=1x\n", "line 5: vec=1x"},
+        {"clnorm tuning 1\ndevice A device\ndriver 1.0\ngelu f32 96: vec=1 lanes=2 # 1 us\n", "line 4: vec=1 lanes=2: "},
     };
     const char *const path = scratch_path(*state, "file");
     const clnorm_device_info device = device_of("1.0");

@@ -105,6 +105,14 @@ static bool add_row(struct cln_tuning *tuning, const struct row *row) {
     return true;
 }
 
+/* Ends knobs before a comment, and the blanks before it. */
+static void cut_comment(char *knobs) {
+    size_t length = strcspn(knobs, "#");
+    while (length > 0 && knobs[length - 1] == ' ')
+        length--;
+    knobs[length] = '\0';
+}
+
 static bool read_row(struct cln_tuning *tuning, char *text, unsigned line) {
     struct row row = {.line = line};
     char *const colon = strstr(text, ": ");
@@ -112,7 +120,7 @@ static bool read_row(struct cln_tuning *tuning, char *text, unsigned line) {
     if (length == 0 || length >= sizeof row.key)
         return refuse(tuning, line, "expected OPERATION DTYPE COLUMNS: KNOB=VALUE,...");
     memcpy(row.key, text, length);
-    colon[2 + strcspn(colon + 2, " #")] = '\0';
+    cut_comment(colon + 2);
     struct cln_failure before;
     cln_failure_keep(&before);
     const clnorm_status status = cln_config_parse(colon + 2, &row.config);

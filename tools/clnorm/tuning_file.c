@@ -113,7 +113,10 @@ static bool check_row(const struct tuning_file *file, const char *row, struct fa
     if (!colon || colon == row || colon - row >= TUNING_KEY)
         return refuse(file, "expected OPERATION DTYPE COLUMNS: KNOB=VALUE,...", fault);
     char words[LINE_CAPACITY];
-    (void)snprintf(words, sizeof words, "%.*s", (int)strcspn(colon + 2, " #"), colon + 2);
+    size_t length = strcspn(colon + 2, "#");
+    while (length > 0 && colon[1 + length] == ' ')
+        length--;
+    (void)snprintf(words, sizeof words, "%.*s", (int)length, colon + 2);
     clnorm_config config;
     return !clnorm_config_parse(words, &config) || refuse(file, clnorm_error_detail(), fault);
 }
