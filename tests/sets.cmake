@@ -36,7 +36,7 @@ set(quick_tests
     test_reference_differences test_reference_error test_reference_format test_reference_row_error test_reference_rows
     test_reference_slices test_report test_row_operation test_rows_args test_safetensors test_select test_softmax test_stage
     test_status test_tensor_file test_tool test_tool_layout test_tool_rope test_tool_run test_tuning test_tuning_file
-    test_validate test_verify test_verify_backward tested_devices)
+    test_tuning_path test_validate test_verify test_verify_backward tested_devices)
 
 # What runs with the loader of Khronos: programs that list devices, and those that make and release objects of OpenCL in many
 # ways. Kernels do not depend on the loader.

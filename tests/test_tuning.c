@@ -1,4 +1,4 @@
-/* Tuning files: rows that a plan takes, rows and files that are not used, and the file's path. */
+/* Tuning files: rows that a plan takes, rows and files that are not used. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -360,37 +360,6 @@ static void test_other_kinds_of_files_are_not_used(void **state) {
     assert_no_file(&outcome);
 }
 
-/* -------------------------------------------------------------------------------------------------------- the path */
-
-static void test_path(void **state) {
-    (void)state;
-    clnorm_device_info device = {.name = "Some GPU (TM) 9000!"};
-    char path[128];
-    assert_int_equal(unsetenv("CLNORM_TUNING"), 0);
-    assert_int_equal(setenv("XDG_CONFIG_HOME", "/config", 1), 0);
-    assert_int_equal(setenv("HOME", "/home/her", 1), 0);
-    assert_int_equal(clnorm_tuning_path(&device, path, sizeof path), strlen("/config/clnorm/some-gpu-tm-9000.tuning"));
-    assert_string_equal(path, "/config/clnorm/some-gpu-tm-9000.tuning");
-    assert_int_equal(setenv("XDG_CONFIG_HOME", "relative", 1), 0);
-    clnorm_tuning_path(&device, path, sizeof path);
-    assert_string_equal(path, "/home/her/.config/clnorm/some-gpu-tm-9000.tuning");
-    assert_int_equal(setenv("HOME", "", 1), 0);
-    assert_int_equal(clnorm_tuning_path(&device, path, sizeof path), 0);
-    assert_string_equal(path, "");
-    assert_int_equal(setenv("CLNORM_TUNING", "/a/file", 1), 0);
-    assert_int_equal(clnorm_tuning_path(&device, path, 4), 7);
-    assert_string_equal(path, "/a/");
-    assert_int_equal(clnorm_tuning_path(&device, NULL, sizeof path), 7);
-    assert_int_equal(clnorm_tuning_path(NULL, path, sizeof path), 0);
-    assert_string_equal(path, "");
-    assert_int_equal(unsetenv("CLNORM_TUNING"), 0);
-    assert_int_equal(setenv("XDG_CONFIG_HOME", "/config", 1), 0);
-    assert_int_equal(clnorm_tuning_path(NULL, path, sizeof path), 0);
-    assert_int_equal(clnorm_tuning_path(NULL, NULL, 0), 0);
-    assert_int_equal(setenv("CLNORM_TUNING", "0", 1), 0);
-    assert_int_equal(clnorm_tuning_path(&device, path, sizeof path), 0);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_are_taken),
@@ -402,7 +371,6 @@ int main(void) {
         cmocka_unit_test(test_other_files_are_not_used),
         cmocka_unit_test(test_many_rows_are_read),
         cmocka_unit_test(test_other_kinds_of_files_are_not_used),
-        cmocka_unit_test(test_path), /* the last one, since it leaves HOME without a folder */
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
