@@ -125,6 +125,16 @@ static void facts_differ_by_platform(void **state) {
     assert_int_equal(facts_of(FAKE_OCLGRIND).kind, CLNORM_DEVICE_OTHER);
 }
 
+static void families_have_names(void **state) {
+    (void)state;
+    assert_string_equal(clnorm_platform_family_name(facts_of(FAKE_H200).family), "nvidia");
+    assert_string_equal(clnorm_platform_family_name(facts_of(FAKE_ACCELERATOR).family), "other");
+    assert_string_equal(clnorm_platform_family_name(facts_of(FAKE_LLVMPIPE).family), "mesa");
+    assert_string_equal(clnorm_platform_family_name(facts_of(FAKE_POCL).family), "pocl");
+    assert_string_equal(clnorm_platform_family_name(facts_of(FAKE_OCLGRIND).family), "oclgrind");
+    assert_string_equal(clnorm_platform_family_name((clnorm_platform_family)99), "other");
+}
+
 static void local_memory_follows_the_compute_capability(void **state) {
     (void)state;
     static const struct {
@@ -253,6 +263,7 @@ int main(void) {
         cmocka_unit_test_setup(a_failing_loader_is_an_error, fake_setup),
         cmocka_unit_test_setup(a_device_that_cannot_be_read_is_left_out, fake_setup),
         cmocka_unit_test_setup(facts_differ_by_platform, fake_setup),
+        cmocka_unit_test_setup(families_have_names, fake_setup),
         cmocka_unit_test_setup(local_memory_follows_the_compute_capability, fake_setup),
         cmocka_unit_test_setup(a_missing_optional_fact_is_zero, fake_setup),
         cmocka_unit_test_setup(a_missing_required_fact_is_a_failure, fake_setup),

@@ -25,6 +25,9 @@ typedef enum clnorm_platform_family {
     CLNORM_PLATFORM_OCLGRIND
 } clnorm_platform_family;
 
+/* "pocl", "nvidia", "mesa", "oclgrind" or "other", also for a number that is no family; static. */
+CLNORM_API const char *clnorm_platform_family_name(clnorm_platform_family family);
+
 /* The facts of a device that the library's choices depend on. Sizes are in bytes. */
 typedef struct clnorm_device_info {
     uint64_t size; /* sizeof(clnorm_device_info) */

@@ -18,19 +18,6 @@ static const char *next_line(const char *line) {
 
 /* --------------------------------------------------------------------------------------------------- matching devices */
 
-static const char *platform_word(clnorm_platform_family family) {
-    switch (family) {
-    case CLNORM_PLATFORM_POCL:
-        return "pocl";
-    case CLNORM_PLATFORM_NVIDIA:
-        return "nvidia";
-    case CLNORM_PLATFORM_MESA:
-        return "mesa";
-    default:
-        return "other";
-    }
-}
-
 /* term: KEY=VALUE. */
 static bool term_holds(const char *term, const clnorm_device_info *device) {
     const char *const equals = strchr(term, '=');
@@ -39,7 +26,7 @@ static bool term_holds(const char *term, const clnorm_device_info *device) {
     const char *const value = equals + 1;
     const size_t key = (size_t)(value - term);
     if (!strncmp(term, "platform=", key))
-        return !strcmp(value, platform_word(device->family));
+        return !strcmp(value, clnorm_platform_family_name(device->family));
     if (!strncmp(term, "capability=", key))
         return strtoul(value, NULL, 10) == device->compute_capability;
     if (!strncmp(term, "vector=", key))

@@ -115,6 +115,22 @@ enum {
     QUERY_WARP_SIZE = 0x4003,
 };
 
+const char *clnorm_platform_family_name(clnorm_platform_family family) {
+    switch (family) {
+    case CLNORM_PLATFORM_POCL:
+        return "pocl";
+    case CLNORM_PLATFORM_NVIDIA:
+        return "nvidia";
+    case CLNORM_PLATFORM_MESA:
+        return "mesa";
+    case CLNORM_PLATFORM_OCLGRIND:
+        return "oclgrind";
+    case CLNORM_PLATFORM_OTHER:
+        break;
+    }
+    return "other";
+}
+
 static clnorm_device_kind kind_of(cl_device_type type) {
     switch (type & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CPU)) {
     case CL_DEVICE_TYPE_GPU:

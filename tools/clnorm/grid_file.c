@@ -18,13 +18,9 @@ enum { LINE = 512 };
 
 /* The line of a database file whose terms match the device. */
 static const char *match_line(const clnorm_device_info *device, char text[LINE]) {
-    const char *const platform = device->family == CLNORM_PLATFORM_NVIDIA ? "nvidia"
-                                 : device->family == CLNORM_PLATFORM_POCL ? "pocl"
-                                 : device->family == CLNORM_PLATFORM_MESA ? "mesa"
-                                                                          : "other";
     const bool nvidia = device->compute_capability != 0;
-    (void)snprintf(text, LINE, "match platform=%s %s=%u", platform, nvidia ? "capability" : "vector",
-                   nvidia ? device->compute_capability : device->native_vector_float);
+    (void)snprintf(text, LINE, "match platform=%s %s=%u", clnorm_platform_family_name(device->family),
+                   nvidia ? "capability" : "vector", nvidia ? device->compute_capability : device->native_vector_float);
     return text;
 }
 

@@ -105,21 +105,6 @@ static const char *kind_name(clnorm_device_kind kind) {
     }
 }
 
-static const char *family_name(clnorm_platform_family family) {
-    switch (family) {
-    case CLNORM_PLATFORM_POCL:
-        return "pocl";
-    case CLNORM_PLATFORM_NVIDIA:
-        return "nvidia";
-    case CLNORM_PLATFORM_MESA:
-        return "mesa";
-    case CLNORM_PLATFORM_OCLGRIND:
-        return "oclgrind";
-    default:
-        return "other";
-    }
-}
-
 /* Elements of a type in a hardware vector, as the device reports them; 0: it has no arithmetic of the type. */
 static cl_uint vector_width(const clnorm_device_info *device, cl_device_info query) {
     cl_uint width = 0;
@@ -183,11 +168,11 @@ json_t *device_json(const clnorm_device_info *device) {
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:{s:i, s:i, s:i}, s:i, s:i, s:I, s:I, "
         "s:I, s:I, s:I, s:b, s:b, s:b, s:b}",
         "index", index, "name", device->name, "vendor", device->vendor, "kind", kind_name(device->kind), "family",
-        family_name(device->family), "platform", device->platform_name, "platform_version", device->platform_version,
-        "version", device->version, "driver", device->driver, "uuid", device->uuid, "opencl_c_version",
-        (int)device->opencl_c_version, "compute_units", (int)device->compute_units, "clock_mhz", (int)device->clock_mhz,
-        "vector_width", "half", (int)vector_width(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF), "float",
-        (int)vector_width(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT), "double",
+        clnorm_platform_family_name(device->family), "platform", device->platform_name, "platform_version",
+        device->platform_version, "version", device->version, "driver", device->driver, "uuid", device->uuid,
+        "opencl_c_version", (int)device->opencl_c_version, "compute_units", (int)device->compute_units, "clock_mhz",
+        (int)device->clock_mhz, "vector_width", "half", (int)vector_width(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF),
+        "float", (int)vector_width(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT), "double",
         (int)vector_width(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE), "subgroup_size", (int)device->subgroup_size,
         "compute_capability", (int)device->compute_capability, "memory", (json_int_t)device->global_memory,
         "max_allocation", (json_int_t)device->max_allocation, "cache", (json_int_t)device->cache_size, "local_memory",
