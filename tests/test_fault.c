@@ -11,50 +11,13 @@
 
 #include <cmocka.h>
 
+#include "fault_allocations.h"
 #include "fault_calls.h"
 #include "fixture.h"
 #include "knob.h"
 #include "norm_backward_case.h"
 #include "norm_case.h"
 #include "scratch.h"
-
-/* ------------------------------------------------------------------------------------------------------- allocations */
-
-/* The linker's --wrap redirects the calls of this program, and of the static library in it, to these. */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-char *__wrap_strdup(const char *text);
-
-static long allocations_to_failure; /* 0: none fails */
-static bool allocation_failed;
-
-static bool allocation_fails(void) {
-    if (allocations_to_failure == 0 || --allocations_to_failure > 0)
-        return false;
-    allocation_failed = true;
-    return true;
-}
-
-void *__wrap_malloc(size_t size) {
-    return allocation_fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return allocation_fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size) {
-    return allocation_fails() ? NULL : __real_realloc(memory, size);
-}
-
-char *__wrap_strdup(const char *text) {
-    return allocation_fails() ? NULL : __real_strdup(text);
-}
 
 /* --------------------------------------------------------------------------------------------------------- the calls */
 
@@ -344,15 +307,14 @@ static void fail_each_allocation(struct scene *scene) {
     do {
         const long references = fault_calls.references;
         at++;
-        allocation_failed = false;
-        allocations_to_failure = at;
+        fault_allocations = (struct fault_allocations){.to_failure = at};
         const clnorm_status status = scene->go(scene);
-        allocations_to_failure = 0;
+        fault_allocations.to_failure = 0;
         assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
         assert_int_equal(fault_calls.references, references);
         assert_true(status == CLNORM_OUT_OF_HOST_MEMORY || status == CLNORM_SUCCESS);
         errors += status != CLNORM_SUCCESS;
-    } while (allocation_failed);
+    } while (fault_allocations.failed);
     print_message("%ld allocations\n", at - 1);
     assert_in_range(at, 2, 1000);
     assert_true(errors > (at - 1) / 2); /* the library cannot continue without most allocations */
