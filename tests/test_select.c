@@ -146,7 +146,8 @@ static void an_index_out_of_range_is_named(void **state) {
         {" 4294967295:4294967295 ", ": the platform's index is 4294967295, expected at most 6"},
         {"1:3", ": the device's index is 3, expected at most 2 in platform 1"},
         {"0:1", ": the device's index is 1, expected at most 0 in platform 0"},
-        {"2:0", ": platform 2 has no device"},
+        {"2:0", ": platform 2 has no device that can be read"},
+        {"3:0", ": platform 3 has no device that can be read"},
         {"7:0,gpu", NULL},
         {"7:0;8:0", NULL},
         {"name=nothing", NULL},
@@ -158,6 +159,16 @@ static void an_index_out_of_range_is_named(void **state) {
         assert_non_null(end);
         assert_string_equal(end + 1, cases[i].reason ? cases[i].reason : "");
     }
+}
+
+static void a_device_that_cannot_be_read_is_named(void **state) {
+    (void)state;
+    clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
+    fake_trouble.of = &fake_devices[FAKE_H200];
+    fake_trouble.query = CL_DEVICE_MAX_WORK_GROUP_SIZE;
+    fake_trouble.code = CL_OUT_OF_RESOURCES;
+    assert_int_equal(clnorm_device_select("1:1", &info), CLNORM_DEVICE_NOT_FOUND);
+    assert_non_null(strstr(clnorm_error_detail(), "): device 1 of platform 1 cannot be read"));
 }
 
 static void without_a_selector_the_environment_decides(void **state) {
@@ -188,6 +199,7 @@ int main(void) {
         cmocka_unit_test_setup(a_long_selector_is_quoted_in_part, fake_setup),
         cmocka_unit_test_setup(a_platform_that_failed_is_named, fake_setup),
         cmocka_unit_test_setup(an_index_out_of_range_is_named, fake_setup),
+        cmocka_unit_test_setup(a_device_that_cannot_be_read_is_named, fake_setup),
         cmocka_unit_test_setup(without_a_selector_the_environment_decides, fake_setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

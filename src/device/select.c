@@ -229,7 +229,10 @@ static void index_reason(const char *text, const clnorm_device_info *infos, size
         (void)snprintf(reason, REASON, ": the platform's index is %" PRIu64 ", expected at most %" PRIu64, indices[0],
                        platforms - 1);
     else if (devices == 0)
-        (void)snprintf(reason, REASON, ": platform %" PRIu64 " has no device", indices[0]);
+        (void)snprintf(reason, REASON, ": platform %" PRIu64 " has no device that can be read", indices[0]);
+    else if (indices[1] < devices)
+        (void)snprintf(reason, REASON, ": device %" PRIu64 " of platform %" PRIu64 " cannot be read", indices[1],
+                       indices[0]);
     else
         (void)snprintf(reason, REASON,
                        ": the device's index is %" PRIu64 ", expected at most %" PRIu64 " in platform %" PRIu64, indices[1],
