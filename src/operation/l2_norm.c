@@ -10,6 +10,7 @@
 #include "operation/launch.h"
 #include "operation/operations.h"
 #include "operation/weight_map.h"
+#include "plan/stage.h"
 #include "plan/tensor.h"
 
 typedef clnorm_l2_norm_desc forward_desc;

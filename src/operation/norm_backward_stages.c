@@ -12,6 +12,7 @@
 #include "operation/norm_statistics.h"
 #include "operation/rope.h"
 #include "operation/weight_map.h"
+#include "plan/stage.h"
 
 typedef cln_backward_problem problem;
 

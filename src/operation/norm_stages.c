@@ -14,6 +14,7 @@
 #include "operation/operations.h"
 #include "operation/rope.h"
 #include "operation/weight_map.h"
+#include "plan/stage.h"
 
 typedef clnorm_norm_desc problem;
 

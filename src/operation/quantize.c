@@ -166,23 +166,25 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
         return CLNORM_SUCCESS;
     const bool whole = p->q.scaling == CLNORM_SCALING_TENSOR;
     const struct cln_launch launch = launch_of(plan, p);
+    const bool searched = p->q.scale == 0 || p->save_amax;
+    struct cln_binding magnitudes = {.role = CLN_WORKSPACE};
+    clnorm_status status =
+        searched && whole ? cln_plan_add_part(plan, launch.groups, sizeof(cl_float), &magnitudes) : CLNORM_SUCCESS;
     const struct cln_fp8_largest largest = {
-        .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0, launch.groups * sizeof(cl_float)},
+        .magnitudes = magnitudes,
         .count = launch.groups,
         .q_dtype = p->q.dtype,
         .scale_dtype = p->q.scale != 0 ? CLNORM_DTYPE_NONE : p->q.scale_dtype,
         .scale = CLN_SCALE,
         .amax = p->save_amax,
     };
-    const bool searched = p->q.scale == 0 || p->save_amax;
     const bool tiles_search = whole && p->q.scale == 0 && cln_fp8_tiles_search(&tile, largest.count);
-    if (searched && whole)
-        cln_plan_set_workspace(plan, launch.groups * sizeof(cl_float));
-    clnorm_status status = searched ? add_segments(plan, p, &launch, largest.magnitudes) : CLNORM_SUCCESS;
+    if (!status && searched)
+        status = add_segments(plan, p, &launch, magnitudes);
     if (!status && searched && whole && !tiles_search)
         status = cln_fp8_add_largest(plan, &largest);
     if (!status && (whole || transposes(p)))
-        status = add_tiles(plan, p, &tile, largest.magnitudes, tiles_search ? largest.count : 0);
+        status = add_tiles(plan, p, &tile, magnitudes, tiles_search ? largest.count : 0);
     return status;
 }
 

@@ -53,8 +53,10 @@ void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {
 clnorm_status cln_plan_add_part(clnorm_plan *plan, uint64_t elements, uint64_t element, struct cln_binding *part) {
     uint64_t size = plan->workspace_size;
     if (!cln_workspace_place(&size, elements, element, part))
-        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace",
-                        plan->work.rows);
+        return cln_fail(CLNORM_OVERFLOW,
+                        "the workspace has a part of %" PRIu64 " elements of %" PRIu64
+                        " bytes: expected less than 2^63 bytes in all",
+                        elements, element);
     if (size)
         cln_plan_set_workspace(plan, size);
     return CLNORM_SUCCESS;

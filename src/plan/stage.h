@@ -42,7 +42,8 @@ struct cln_kernel {
 
 /* The initialiser of a kernel, and of one with an _unaligned one, in file scope. list: of its parameters. */
 /* clang-format off */
-#define CLN_KERNEL(source, name, list) {&cln_source_##source, #name, (const struct cln_parameter[])CLN_PARAMETERS(list), false}
+#define CLN_KERNEL(source, name, list) \
+    {&cln_source_##source, #name, (const struct cln_parameter[])CLN_PARAMETERS(list), false}
 #define CLN_KERNEL_PAIR(source, name, list) \
     {&cln_source_##source, #name, (const struct cln_parameter[])CLN_PARAMETERS(list), true}
 /* clang-format on */
@@ -66,9 +67,9 @@ struct cln_argument cln_real(const char *name, double real);
 /* Includes another list, which must live as long as this one. */
 struct cln_argument cln_include(const struct cln_argument *list);
 
-/* A list that a function returns, for the kernels that include it. */
+/* A list that a function returns, for the kernels that include it: fewer than 8, and the end. */
 struct cln_arguments {
-    struct cln_argument list[16];
+    struct cln_argument list[8];
 };
 
 /* A matrix or vector without an argument is the tensor of clnorm_args with its name. An argument for a parameter that
