@@ -64,7 +64,9 @@ const char *cln_database_rows(const struct cln_database_file *files, const clnor
 static struct cln_database_row read_knobs(uint64_t cols, const char *knobs) {
     struct cln_database_row row = {0};
     char text[KNOBS_TEXT] = "";
-    const size_t length = cols ? strcspn(knobs, " #\r\n") : 0;
+    size_t length = cols ? strcspn(knobs, "#\r\n") : 0;
+    while (length > 0 && knobs[length - 1] == ' ')
+        length--;
     if (length >= sizeof text)
         return row;
     if (length)
