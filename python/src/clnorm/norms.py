@@ -35,7 +35,7 @@ dropout, seed:     dropout: the probability p that an element of x becomes 0; th
 weight_offset:     1 for zero-centred weights.
 weight_repeat:     weight and bias are (weight_rows, *columns), and row r of x has the weights of row
                    (r // weight_repeat) % weight_rows: 1 for weights by head, a sample's rows for weights by sample.
-rope:              a `Rope`, (cos, sin, position, style): the result is rotated by position, as queries and keys are. It
+rope:              a `Rope`, or a tuple (cos, sin, …): the result is rotated by position, as queries and keys are. It
                    excludes activation, a z without gate_first, and measured scales of y.
 dtype, scaling:    of y: "float8_e4m3fn" or "float8_e5m2" quantises it, with a scale for the "tensor", a "row" or a "group"
                    of scale_group columns (16, 32, 64 or 128), measured unless scale gives the tensor's. None: x's. The

@@ -7,9 +7,10 @@
 
 The functions work under autograd, torch.compile(fullgraph=True), torch.export, autocast, and torch.func's grad, vjp, jacrev
 and vmap, which calls an operator once for each sample. torch.compile leaves calls of torch.func's grad, vjp and jacrev to
-eager PyTorch, and refuses them with fullgraph=True. So it does with options that are numbers of NumPy, except real numbers
-of float64. torch.fx.symbolic_trace records a call of clnorm.torch.NAME as one node. Gradients are not differentiable
-themselves, and there are no forward-mode derivatives: double backward and jvp raise an error.
+eager PyTorch, and refuses them with fullgraph=True. So it does with real options and seeds that are numbers of NumPy, but
+takes real numbers of float64. Its other options are numbers of Python. torch.fx.symbolic_trace records a call of
+clnorm.torch.NAME as one node. Gradients are not differentiable themselves, and there are no forward-mode derivatives: double
+backward and jvp raise an error.
 
 PyTorch's OpenMP threads spin for a moment after each of its operators; OMP_WAIT_POLICY=passive in the environment leaves
 the processor to OpenCL's threads.
@@ -47,7 +48,7 @@ Seed = Union[int, Sequence[int], Tensor, None]
 _NO_ROPE = (None, None, None), ("neox", 1)
 
 
-def _check_seed(seed: Seed) -> None:
+def _check_seed(seed: Seed, x: Tensor) -> None:
     """Refuses what is no seed, whether or not there is dropout."""
     if not isinstance(seed, Tensor):
         numbers_of_seed("seed", seed)
@@ -55,9 +56,11 @@ def _check_seed(seed: Seed) -> None:
     _dispatch.check_cpu(seed=seed)
     if seed.is_floating_point() or seed.is_complex() or seed.dtype == torch.bool or seed.shape not in ((), (1,), (2,)):
         _fail("seed", "a tensor of one or two integers", f"{seed.dtype} of shape {tuple(seed.shape)}")
+    if seed.is_meta and not x.is_meta:
+        _fail("seed", f"a tensor on {x.device}, as x is", f"one on {seed.device}")
 
 
-def _drawn(seed: Seed, dropout: float, x: Tensor) -> Optional[Tensor]:
+def _drawn(seed: Seed, dropout: float) -> Optional[Tensor]:
     """The seed of a mask as a tensor: torch.compile would treat a number as a constant."""
     if not dropout:
         return None
@@ -66,8 +69,6 @@ def _drawn(seed: Seed, dropout: float, x: Tensor) -> Optional[Tensor]:
     if isinstance(seed, Tensor) and not seed.is_meta:
         return seed
     if isinstance(seed, Tensor):
-        if not x.is_meta:
-            _fail("seed", f"a tensor on {x.device}, as x is", f"one on {seed.device}")
         seed = 0  # a result on the meta device has no values
     numbers = [number - 2**64 if number >= 2**63 else number for number in seed_pair(dropout, seed)]
     return torch.tensor(numbers, device="cpu")
@@ -100,7 +101,7 @@ def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_
     tensors, sizes = (x, weight, bias, residual, z, row_scale), _sizes(normalized_shape)
     eps, dropout, weight_offset = _number("eps", eps), _number("dropout", dropout), _number("weight_offset", weight_offset)
     if seed is not None:
-        _check_seed(seed)
+        _check_seed(seed, x)
     if rope is None and not dropout and _dispatch.is_unobserved(tensors) and not _dispatch.needs_gradient(tensors):
         try:
             result = _norm_forward(
@@ -117,7 +118,7 @@ def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_
         _dispatch.check_constant(x, row_scale=row_scale, **{"rope.cos": cos, "rope.sin": sin, "rope.position": position})
     position = position if position is None else _positions(position)
     y, residual_out, _, _ = _operators.norm(
-        x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout, x), kind, list(sizes), eps,
+        x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout), kind, list(sizes), eps,
         group_size, weight_offset, weight_repeat, activation, gate, gate_first, dropout, style, repeat, batch_invariant,
     )
     return y if residual is None else (y, residual_out)
