@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/comment.h"
 #include "clnorm/clnorm.h"
 #include "config/config.h"
 #include "config/database.h"
@@ -103,9 +104,8 @@ static void shipped_rows_can_be_read(void **state) {
                 fail_msg("%s: row %u: expected OPERATION DTYPE COLUMNS: KNOBS", file->name, count);
                 return;
             }
-            size_t length = strcspn(colon + 2, "#\n");
+            const size_t length = cln_before_comment(colon + 2, strcspn(colon + 2, "\n"));
             assert_true(length > 0 && length < sizeof knobs);
-            length -= colon[1 + length] == ' '; /* before the comment */
             memcpy(knobs, colon + 2, length);
             const bool softmax = !strncmp(line, "softmax", 7);
             const char *const gradient = strstr(line, "_backward ");

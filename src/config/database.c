@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arithmetic.h"
+#include "base/comment.h"
 #include "base/status.h"
 
 enum { TERM = 128, KNOBS_TEXT = 512 };
@@ -64,9 +65,7 @@ const char *cln_database_rows(const struct cln_database_file *files, const clnor
 static struct cln_database_row read_knobs(uint64_t cols, const char *knobs) {
     struct cln_database_row row = {0};
     char text[KNOBS_TEXT] = "";
-    size_t length = cols ? strcspn(knobs, "#\r\n") : 0;
-    while (length > 0 && knobs[length - 1] == ' ')
-        length--;
+    const size_t length = cols ? cln_before_comment(knobs, strcspn(knobs, "\r\n")) : 0;
     if (length >= sizeof text)
         return row;
     if (length)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/arithmetic.h"
+#include "base/comment.h"
 #include "base/context.h"
 #include "base/status.h"
 #include "config/choose_row.h"
@@ -105,14 +106,6 @@ static bool add_row(struct cln_tuning *tuning, const struct row *row) {
     return true;
 }
 
-/* Ends knobs before a comment, and the blanks before it. */
-static void cut_comment(char *knobs) {
-    size_t length = strcspn(knobs, "#");
-    while (length > 0 && knobs[length - 1] == ' ')
-        length--;
-    knobs[length] = '\0';
-}
-
 static bool read_row(struct cln_tuning *tuning, char *text, unsigned line) {
     struct row row = {.line = line};
     char *const colon = strstr(text, ": ");
@@ -120,10 +113,11 @@ static bool read_row(struct cln_tuning *tuning, char *text, unsigned line) {
     if (length == 0 || length >= sizeof row.key)
         return refuse(tuning, line, "expected OPERATION DTYPE COLUMNS: KNOB=VALUE,...");
     memcpy(row.key, text, length);
-    cut_comment(colon + 2);
+    char *const knobs = colon + 2;
+    knobs[cln_before_comment(knobs, strlen(knobs))] = '\0';
     struct cln_failure before;
     cln_failure_keep(&before);
-    const clnorm_status status = cln_config_parse(colon + 2, &row.config);
+    const clnorm_status status = cln_config_parse(knobs, &row.config);
     if (status)
         refuse(tuning, line, clnorm_error_detail());
     cln_failure_restore(&before);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/comment.h"
 #include "config_text.h"
 #include "kept_file.h"
 #include "report.h"
@@ -73,9 +74,7 @@ static bool check_row(const struct grid_file *file, const char *line, size_t len
         return fault_set(fault, EXIT_REQUEST,
                          "%s: line %zu: expected OPERATION DTYPE COLUMNS: KNOB=VALUE,...; --force replaces the file",
                          file->path, number);
-    text[strcspn(text, "#")] = '\0';
-    for (size_t end = strlen(text); text[end - 1] == ' '; end--)
-        text[end - 1] = '\0';
+    text[cln_before_comment(text, strlen(text))] = '\0';
     return !clnorm_config_parse(colon + 2, &config) ||
            fault_set(fault, EXIT_REQUEST, "%s: line %zu: %s; --force replaces the file", file->path, number,
                      clnorm_error_detail());

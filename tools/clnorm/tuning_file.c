@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/comment.h"
 #include "config_text.h"
 #include "output_file.h"
 
@@ -113,9 +114,7 @@ static bool check_row(const struct tuning_file *file, const char *row, struct fa
     if (!colon || colon == row || colon - row >= TUNING_KEY)
         return refuse(file, "expected OPERATION DTYPE COLUMNS: KNOB=VALUE,...", fault);
     char words[LINE_CAPACITY];
-    size_t length = strcspn(colon + 2, "#");
-    while (length > 0 && colon[1 + length] == ' ')
-        length--;
+    const size_t length = cln_before_comment(colon + 2, strlen(colon + 2));
     (void)snprintf(words, sizeof words, "%.*s", (int)length, colon + 2);
     clnorm_config config;
     return !clnorm_config_parse(words, &config) || refuse(file, clnorm_error_detail(), fault);
