@@ -52,20 +52,22 @@ static void write_slug(const char *name, char *slug, size_t capacity) {
 
 size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t capacity) {
     const size_t room = path ? capacity : 0;
-    const char *const wish = device ? getenv("CLNORM_TUNING") : "0";
+    const char *const wish = getenv("CLNORM_TUNING");
     const char *const config_home = getenv("XDG_CONFIG_HOME");
     const char *const home = getenv("HOME");
+    if (room)
+        *path = '\0';
+    if (!device || (wish && !strcmp(wish, "0")))
+        return 0;
     char slug[sizeof device->name];
-    write_slug(device ? device->name : "", slug, sizeof slug);
+    write_slug(device->name, slug, sizeof slug);
     int length = 0;
     if (wish && *wish)
-        length = snprintf(path, room, "%s", strcmp(wish, "0") != 0 ? wish : "");
+        length = snprintf(path, room, "%s", wish);
     else if (config_home && *config_home == '/') /* the XDG specification ignores relative paths */
         length = snprintf(path, room, "%s/clnorm/%s.tuning", config_home, slug);
     else if (home && *home == '/')
         length = snprintf(path, room, "%s/.config/clnorm/%s.tuning", home, slug);
-    else
-        length = snprintf(path, room, "%s", "");
     return length < 0 ? 0 : (size_t)length;
 }
 
