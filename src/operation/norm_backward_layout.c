@@ -49,10 +49,7 @@ struct cln_workload cln_backward_workload(const struct cln_operation *operation,
 static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_binding *part, uint64_t elements,
                               uint64_t element) {
     if (!cln_workspace_place(&layout->size, elements, element, part) || layout->size > INT64_MAX - CLN_WORKSPACE_ALIGNMENT)
-        return cln_fail(CLNORM_OVERFLOW,
-                        "the workspace has a part of %" PRIu64 " elements of %" PRIu64
-                        " bytes: expected less than 2^63 bytes in all",
-                        elements, element);
+        return cln_workspace_refuse(elements, element);
     layout->size = cln_divide_up(layout->size, CLN_WORKSPACE_ALIGNMENT) * CLN_WORKSPACE_ALIGNMENT;
     return CLNORM_SUCCESS;
 }

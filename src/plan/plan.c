@@ -44,6 +44,13 @@ bool cln_workspace_place(uint64_t *size, uint64_t elements, uint64_t element, st
     return true;
 }
 
+clnorm_status cln_workspace_refuse(uint64_t elements, uint64_t element) {
+    return cln_fail(CLNORM_OVERFLOW,
+                    "the workspace has a part of %" PRIu64 " elements of %" PRIu64
+                    " bytes: expected less than 2^63 bytes in all",
+                    elements, element);
+}
+
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {
     plan->workspace_size = size;
     plan->tensor[CLN_WORKSPACE] = (struct cln_tensor){
@@ -53,10 +60,7 @@ void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {
 clnorm_status cln_plan_add_part(clnorm_plan *plan, uint64_t elements, uint64_t element, struct cln_binding *part) {
     uint64_t size = plan->workspace_size;
     if (!cln_workspace_place(&size, elements, element, part))
-        return cln_fail(CLNORM_OVERFLOW,
-                        "the workspace has a part of %" PRIu64 " elements of %" PRIu64
-                        " bytes: expected less than 2^63 bytes in all",
-                        elements, element);
+        return cln_workspace_refuse(elements, element);
     if (size)
         cln_plan_set_workspace(plan, size);
     return CLNORM_SUCCESS;

@@ -141,6 +141,9 @@ clnorm_requirements cln_plan_requirements(const clnorm_plan *plan);
  * False, and nothing is written: 2^63 bytes or more. element: bytes of an element. */
 bool cln_workspace_place(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part);
 
+/* The failure of a part that makes a workspace too large. */
+clnorm_status cln_workspace_refuse(uint64_t elements, uint64_t element);
+
 /* Sets the workspace's size: bytes below 2^63. */
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
 
