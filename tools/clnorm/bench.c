@@ -65,10 +65,6 @@ static bool check_pairs(const struct bench_request *request, bool host, struct f
     return true;
 }
 
-static bool at_least(const char *option, long long value, int least, struct fault *fault) {
-    return value >= least || fault_set(fault, EXIT_REQUEST, "--%s %lld: expected %d or more", option, value, least);
-}
-
 static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
                       bool host, struct fault *fault) {
     if (!bench_read(request, line, shapes, dtypes, fault) || !check_pairs(request, host, fault))
@@ -78,9 +74,10 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
     request->seconds = request->seconds == no_seconds ? usual_seconds : request->seconds;
     if (!(request->seconds >= 0 && request->seconds <= BENCH_MOST_SECONDS))
         return fault_set(fault, EXIT_REQUEST, "--seconds %g: expected 0 to %d", request->seconds, BENCH_MOST_SECONDS);
-    if (!at_least("runs", request->runs, 1, fault) || !at_least("warm-up", request->warm_up, 0, fault) ||
-        !at_least("enqueues", request->enqueues, 0, fault) || !at_least("weight-rows", request->weight_rows, 0, fault) ||
-        !at_least("weight-repeat", request->weight_repeat, 0, fault))
+    if (!option_at_least("runs", request->runs, 1, fault) || !option_at_least("warm-up", request->warm_up, 0, fault) ||
+        !option_at_least("enqueues", request->enqueues, 0, fault) ||
+        !option_at_least("weight-rows", request->weight_rows, 0, fault) ||
+        !option_at_least("weight-repeat", request->weight_repeat, 0, fault))
         return false;
     if (request->enqueues && !host)
         return fault_set(fault, EXIT_REQUEST, "--enqueues %d: expected --host too", request->enqueues);

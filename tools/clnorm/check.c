@@ -130,8 +130,8 @@ static bool report(struct tally *tally, struct fault *fault) {
 
 static bool run_check(struct command_line *line, const char *selector, struct tally *tally, bool json,
                       struct fault *fault) {
-    if (tally->every < 1)
-        return fault_set(fault, EXIT_REQUEST, "--every %d: expected 1 or more", tally->every);
+    if (!option_at_least("every", tally->every, 1, fault))
+        return false;
     const char *const operation = command_line_next(line);
     if (operation)
         return fault_set(fault, EXIT_REQUEST, "'%s': expected --spills too; without it every operation is checked",

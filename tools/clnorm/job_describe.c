@@ -65,8 +65,8 @@ static bool read_scaling(struct job *job, const struct operation_options *option
         return fault_set(fault, EXIT_REQUEST, "--mode %s: expected a --group-size too", mode);
     if (!of_groups && options->group_size)
         return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected none with --mode %s", options->group_size, mode);
-    if (options->group_size < 0)
-        return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected 1 or more", options->group_size);
+    if (of_groups && !option_at_least("group-size", options->group_size, 1, fault))
+        return false;
     if (options->group_size > UINT32_MAX)
         return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected at most %" PRIu32, options->group_size,
                          UINT32_MAX);

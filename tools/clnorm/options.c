@@ -178,6 +178,10 @@ void command_line_close(struct command_line *line) {
     poptFreeContext(line->context);
 }
 
+bool option_at_least(const char *option, long long number, int least, struct fault *fault) {
+    return number >= least || fault_set(fault, EXIT_REQUEST, "--%s %lld: expected %d or more", option, number, least);
+}
+
 bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fault *fault) {
     errno = 0;
     const unsigned long long value = strtoull(word, NULL, 10);

@@ -35,6 +35,9 @@ bool command_line_end(struct command_line *line, struct fault *fault);
 
 void command_line_close(struct command_line *line);
 
+/* Refuses a smaller number. option: its name. */
+bool option_at_least(const char *option, long long number, int least, struct fault *fault);
+
 /* Reads 0 to 2^64 - 1 in decimal digits. option: the name for the error. */
 bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fault *fault);
 

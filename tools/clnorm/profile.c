@@ -329,10 +329,8 @@ static bool run_profile(struct command_line *line, struct request *request, stru
         (request->shape_text && !bench_parse_shape(request->shape_text, "--shape", &request->shape, fault)) ||
         (request->dtype_text && !parse_dtype("--dtype", request->dtype_text, &request->dtype, fault)))
         return false;
-    if (request->runs < 1)
-        return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
-    if (request->warm_up < 0)
-        return fault_set(fault, EXIT_REQUEST, "--warm-up %d: expected 0 or more", request->warm_up);
+    if (!option_at_least("runs", request->runs, 1, fault) || !option_at_least("warm-up", request->warm_up, 0, fault))
+        return false;
     char dir[TEMPORARY_PATH];
     if (!temporary_make(dir, fault))
         return false;

@@ -69,8 +69,8 @@ static bool read_request(struct run *run, struct command_line *line, const struc
     const struct operation *operation;
     if (!operation_find(name, &operation, fault))
         return false;
-    if (request->repeat < 1)
-        return fault_set(fault, EXIT_REQUEST, "--repeat %d: expected 1 or more", request->repeat);
+    if (!option_at_least("repeat", request->repeat, 1, fault))
+        return false;
     const char *words[ROLES + 1]; /* one more than there are roles: it repeats a role, or names none */
     int count = 0;
     for (const char *word; count <= ROLES && (word = command_line_next(line)); count++) {
