@@ -27,10 +27,22 @@ struct tickets {
 
 #define BOARD_WORDS 4 /* of local memory */
 
+/* Draws a number, in the first work-item. NVIDIA's assembler adds up the atomic operations of a warp's lanes if they have
+ * one address, and the warp then waits for the result at once. It cannot tell that here, so that the warp goes on until
+ * it needs the number. */
+static inline uint draw_number(volatile global uint *number) {
+#if ISA == ISA_PTX
+    uint lane;
+    __asm__("mov.u32 %0, %%tid.x;" : "=r"(lane));
+    number += lane;
+#endif
+    return atomic_inc(number);
+}
+
 INLINED struct tickets first_ticket(volatile global uint *words, local uint *board) {
     struct tickets tickets = {words, board, board + 2, 0, 0};
     if (get_local_id(0) == 0) {
-        tickets.next = atomic_inc(tickets.number);
+        tickets.next = draw_number(tickets.number);
         tickets.missing[1] = 0; /* of the first step */
     }
     return tickets;
@@ -43,7 +55,7 @@ INLINED uint draw(struct tickets *tickets, const bool needed) {
         *drawn = tickets->next;
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* after it, parts that this work-group posts are read */
     if (get_local_id(0) == 0 && needed)
-        tickets->next = atomic_inc(tickets->number);
+        tickets->next = draw_number(tickets->number);
     return *drawn;
 }
 
