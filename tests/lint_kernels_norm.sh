@@ -24,6 +24,14 @@ for vec in 2 4 8 16; do
         strict norm_forward CL1.2 nvptx64 -all $leads REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
     done
 done
+for floored in 0 1; do
+    length="NORM=L2_NORM FLOORED=$floored SAVE_MEAN=0 BIAS_DTYPE=none"
+    portable $length X_DTYPE=bf16 Y_DTYPE=f16
+    portable $length KEEP=KEEP_REREAD LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 WEIGHT_DTYPE=none
+    strict norm_forward CL1.2 spir64 -all,+cl_khr_fp64 $length X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64
+    strict norm_forward CL1.2 nvptx64 -all $length VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+    strict norm_forward_chunks CL1.2 spir64 -all $length KEEP=KEEP_REREAD SEGMENTS=1 CHUNKS=7 UNROLL=4
+done
 for gate in GATE_SILU GATE_SIGMOID; do
     portable GATE=$gate Z_DTYPE=bf16
     portable GATE=$gate GATE_FIRST=1 Z_DTYPE=f32 KEEP=KEEP_REREAD

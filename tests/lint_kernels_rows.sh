@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2034,SC2086,SC2154 # variables of lint_kernels.sh; lists of words
-# Strict builds of GELU, L2 norm, softmax, quantisation and RMS norm by tiles. Read by lint_kernels.sh.
+# Strict builds of GELU, softmax, quantisation and RMS norm by tiles. Read by lint_kernels.sh.
 
 defaults=$forward
 
@@ -13,25 +13,6 @@ for gelu in GELU_ERF GELU_TANH; do
     strict gelu CL1.2 nvptx64 -all GELU=$gelu VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX
     strict gelu CL1.2 nvptx64 -all GELU=$gelu X_DTYPE=f32 Y_DTYPE=none DY_DTYPE=f32 DX_DTYPE=f32 ISA=ISA_PTX
 done
-for weight in none f32 bf16; do
-    for vec in 1 4 16; do
-        strict l2_norm CL1.2 spir64 -all VEC=$vec WEIGHT_DTYPE=$weight X_DTYPE=bf16 Y_DTYPE=f16
-        strict l2_norm CL1.2 spir64 -all VEC=$vec WEIGHT_DTYPE=$weight LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 SAVE_RSTD=0
-        strict l2_norm CL1.2 spir64 -all VEC=$vec WEIGHT_DTYPE=$weight DY_DTYPE=f16 DX_DTYPE=bf16 DWEIGHT_DTYPE=f32
-    done
-    strict l2_norm CL1.2 nvptx64 -all WEIGHT_DTYPE=$weight DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=none ISA=ISA_PTX \
-        REDUCE=REDUCE_SHUFFLE
-done
-for weight in none bf16; do
-    strict l2_norm CL1.2 spir64 -all WEIGHT_MAP=1 WEIGHT_DTYPE=$weight X_DTYPE=bf16 Y_DTYPE=f16
-    strict l2_norm CL1.2 spir64 -all WEIGHT_MAP=1 WEIGHT_DTYPE=$weight VEC=1 DY_DTYPE=f16 DX_DTYPE=bf16 DWEIGHT_DTYPE=f32
-done
-strict l2_norm CL1.2 spir64 -all,+cl_khr_fp64 X_DTYPE=f64 WEIGHT_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64 DWEIGHT_DTYPE=f64 VEC=1
-for vec in 1 4; do
-    strict l2_norm CL1.2 spir64 -all VEC=$vec ROW_T=uint OUTER_x=1 OUTER_y=2
-    strict l2_norm CL1.2 spir64 -all VEC=$vec ROW_T=ulong OUTER_x=2 OUTER_dy=1 OUTER_dx=2 DY_DTYPE=f32 DX_DTYPE=f16 DWEIGHT_DTYPE=f32
-done
-later l2_norm REDUCE=REDUCE_SUBGROUP SEGMENTS=1 DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=f32
 for keep in KEEP_REGISTERS KEEP_REREAD; do
     for family in softmax softmax_backward; do
         later $family KEEP=$keep REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=bf16 Y_DTYPE=f16 DY_DTYPE=f16 DX_DTYPE=bf16
@@ -55,7 +36,7 @@ for family in softmax softmax_backward; do
         strict $family CL1.2 nvptx64 -all LEADS=1 GROUP_SIZE=1001 VEC=8 KEEP=$keep DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
     done
 done
-for family in softmax softmax_backward l2_norm; do
+for family in softmax softmax_backward; do
     for leads in 0 1; do
         strict $family CL1.2 spir64 -all LEADS=$leads GROUP_SIZE=2147483647 VEC=8 KEEP=KEEP_REREAD DY_DTYPE=f32 DX_DTYPE=f32
     done

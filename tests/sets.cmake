@@ -26,8 +26,8 @@ set(quick_tests
     sample_make symbols test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder
     test_cache_list test_check_cases test_config test_config_group test_config_group_parts test_config_text test_database
     test_database_choice test_device test_device_facts test_drivers test_element test_enqueue test_enqueue_calls
-    test_events test_extremes test_fault test_fp8 test_gelu test_group_norm test_group_norm_args test_manual
-    test_model_choice test_norm_backward_args
+    test_events test_extremes test_fault test_fp8 test_gelu test_group_norm test_group_norm_args test_l2_norm_args
+    test_manual test_model_choice test_norm_backward_args
     test_norm_backward_columns test_norm_backward_desc test_norm_backward_differences test_norm_backward_layout
     test_norm_backward_locked test_norm_backward_messages test_norm_backward_numerics test_norm_backward_rows
     test_norm_backward_sweep test_norm_large test_norm_numerics test_norm_sweep test_one_call test_operations

@@ -215,36 +215,6 @@ static void one_common_byte_is_refused(void **state) {
     clReleaseMemObject(scale);
 }
 
-/* L2 norm computes dweight from x and dy after dx is written. */
-static void dx_over_what_dweight_reads_is_refused(void **state) {
-    const struct fixture *fixture = *state;
-    const cl_mem mem[] = {buffer_of(fixture, CL_MEM_READ_WRITE), buffer_of(fixture, CL_MEM_READ_WRITE),
-                          buffer_of(fixture, CL_MEM_READ_WRITE), buffer_of(fixture, CL_MEM_READ_WRITE)};
-    for (int k = 0; k < 4; k++) {
-        const bool over_dy = k & 1, sums_rows = k & 2;
-        clnorm_l2_norm_backward_desc desc = CLNORM_L2_NORM_BACKWARD_DESC_INIT;
-        clnorm_plan *plan = NULL;
-        desc.rows = ROWS;
-        desc.cols = COLS;
-        desc.dweight.dtype = sums_rows ? CLNORM_F32 : CLNORM_DTYPE_NONE;
-        assert_int_equal(clnorm_l2_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
-        clnorm_args args = CLNORM_ARGS_INIT;
-        args.x.mem = mem[0];
-        args.dy.mem = mem[1];
-        args.dx.mem = mem[over_dy];
-        args.dweight.mem = sums_rows ? mem[2] : NULL;
-        args.workspace.mem = sums_rows ? mem[3] : NULL;
-        assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL),
-                         sums_rows ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS);
-        if (sums_rows)
-            assert_detail(over_dy ? "overlaps args.dy" : "overlaps args.x");
-        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
-        clnorm_plan_destroy(plan);
-    }
-    for (size_t i = 0; i < sizeof mem / sizeof *mem; i++)
-        clReleaseMemObject(mem[i]);
-}
-
 /* A backward that computes y again writes y and dx, neither of which may replace the other or x's y. */
 static void y_of_a_backward_has_its_own_place(void **state) {
     const struct fixture *fixture = *state;
@@ -354,7 +324,6 @@ int main(void) {
         cmocka_unit_test(offsets_that_overlap_are_refused),
         cmocka_unit_test(one_common_byte_is_refused),
         cmocka_unit_test(y_of_a_backward_has_its_own_place),
-        cmocka_unit_test(dx_over_what_dweight_reads_is_refused),
         cmocka_unit_test(parts_of_a_buffer_overlap),
         cmocka_unit_test(workspaces_are_aligned),
     };

@@ -50,8 +50,7 @@ static void knobs_are_sound_for_any_shape(void **state) {
         1,         (UINT64_C(1) << 32) - 1, UINT64_C(1) << 32, UINT64_C(1) << 63, (UINT64_C(1) << 63) + 1, UINT64_MAX - 1,
         UINT64_MAX};
     static const enum cln_knob_users users[] = {CLN_KNOBS_FORWARD,  CLN_KNOBS_BACKWARD, CLN_KNOBS_SOFTMAX,
-                                                CLN_KNOBS_QUANTIZE, CLN_KNOBS_L2,       CLN_KNOBS_ELEMENTS,
-                                                CLN_KNOBS_SLICES};
+                                                CLN_KNOBS_QUANTIZE, CLN_KNOBS_ELEMENTS, CLN_KNOBS_SLICES};
     for (size_t d = 0; d < MADE_UP_DEVICES; d++) {
         const clnorm_device_info device = made_up_device(d);
         for (size_t i = 0; i < sizeof rows / sizeof *rows * (sizeof columns / sizeof *columns); i++)

@@ -4,6 +4,7 @@
 
 #define LAYER_NORM 1
 #define RMS_NORM 2
+#define L2_NORM 3
 
 #define GATE_SILU 1
 #define GATE_SIGMOID 2

@@ -11,6 +11,7 @@
 #include "norm/gate.h"
 #include "norm/norm_forward_args.h"
 #include "norm/norm_x.h"
+#include "norm/scale_of_segment.h"
 #include "norm/weight_map.h"
 
 #if IS_FP8(Y_DTYPE)
@@ -336,11 +337,6 @@ static inline void put_vector(const struct call *call, const struct segment *seg
 #endif
 }
 
-/* squares: Σ(s − mean)² over the segment. */
-static inline real rstd_of(const real squares, const real eps) {
-    return (real)1 / sqrt(squares / (real)GROUP_SIZE + eps);
-}
-
 static inline void save_statistics(const struct call *call, const struct segment *segment,
                                    const struct statistics statistics) {
     if (segment->lane != 0 || !segment->active)
@@ -349,7 +345,7 @@ static inline void save_statistics(const struct call *call, const struct segment
     call->mean[segment->statistic] = statistics.mean;
 #endif
 #if SAVE_RSTD
-    call->rstd[segment->statistic] = statistics.rstd;
+    call->rstd[segment->statistic] = saved_of(statistics.rstd, call->eps);
 #endif
 }
 

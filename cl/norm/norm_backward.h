@@ -11,6 +11,7 @@
 #include "norm/gate.h"
 #include "norm/norm_backward_args.h"
 #include "norm/norm_x.h"
+#include "norm/scale_of_segment.h"
 #include "norm/weight_map.h"
 
 /* A work-group takes TILE columns of each of SPAN groups: all columns of a segment, or one of the TILES into which it is
@@ -85,7 +86,7 @@ static inline struct row row_at(const struct call *call, const ulong index, cons
     if (READS_MEAN && row.active)
         row.mean = call->mean[statistic_of(call, &row)];
     if (row.active)
-        row.rstd = call->rstd[statistic_of(call, &row)];
+        row.rstd = rstd_of_saved(call->rstd[statistic_of(call, &row)]);
     return row;
 }
 

@@ -28,6 +28,7 @@
     USE(VECTOR, READS_MEAN, const global real *restrict, mean)                                              \
     USE(VECTOR, 1, const global real *restrict, rstd)                                                       \
     USE(NUMBER, WEIGHT_OFFSET, real, weight_offset)                                                         \
+    USE(NUMBER, FLOORED, real, eps)                                                                         \
     WEIGHT_MAP_ARGS(USE)                                                                                    \
     USE(ROWS, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)                             \
     USE(VECTOR, ROW_SCALE, const global real *restrict, row_scale)                                          \

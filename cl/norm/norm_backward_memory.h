@@ -81,7 +81,7 @@ INLINED struct means means_of_row(const struct call *call, const struct row *row
 #elif HAS_SUMS
     real sums[2];
     sum_chunks(call, row, sums);
-    return means_of_sums(sums[0], sums[1]);
+    return means_of_sums(call, row, sums);
 #else
     struct lane_sums sums[UNROLL]; /* independent, so that no addition waits for the one before it */
 #pragma unroll
@@ -102,7 +102,7 @@ INLINED struct means means_of_row(const struct call *call, const struct row *row
     }
     real total[2];
     sums_over_lanes(lanes, &sums[0], total);
-    return means_of_sums(total[0], total[1]);
+    return means_of_sums(call, row, total);
 #endif
 }
 

@@ -6,12 +6,13 @@
 
 /* c1 and c2 of the header's formulas. */
 struct means {
-    real of_product;  /* Σ(x̂ · wdn) / group_size */
-    real of_gradient; /* Σwdn / group_size; 0 for RMS norm */
+    real of_product;  /* Σ(x̂ · wdn) / DIVISOR */
+    real of_gradient; /* Σwdn / DIVISOR; 0 but for layer norm */
 };
 
-static inline struct means means_of_sums(const real product, const real gradient) {
-    const struct means means = {product / (real)GROUP_SIZE, NORM == LAYER_NORM ? gradient / (real)GROUP_SIZE : (real)0};
+static inline struct means means_of_sums(const struct call *call, const struct row *row, const real *sums) {
+    const bool on_floor = is_floor(row->rstd, call->eps);
+    const struct means means = {on_floor ? (real)0 : sums[0] / DIVISOR, NORM == LAYER_NORM ? sums[1] / DIVISOR : (real)0};
     return means;
 }
 

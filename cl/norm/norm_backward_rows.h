@@ -245,7 +245,7 @@ INLINED bool sum_segment(const struct call *call, const struct row *row, const s
 /* Writes the outputs of the tile, and adds to its sums over rows. sums: of the segment. */
 INLINED void put_row(const struct call *call, const struct row *row, const struct columns *columns,
                      const struct scale *scales, struct inputs *held, struct accumulator *accumulator, const real *sums) {
-    const struct means means = means_of_sums(sums[0], sums[1]);
+    const struct means means = means_of_sums(call, row, sums);
     struct scale at_once[WEIGHTS_AT_ONCE];
     struct beside beside[WEIGHTS_AT_ONCE];
 #pragma unroll

@@ -3,7 +3,7 @@
 #ifndef SOFTMAX_BACKWARD_REREAD_H
 #define SOFTMAX_BACKWARD_REREAD_H
 
-#include "norm/running_sum.h"
+#include "softmax/running_sum.h"
 #include "softmax/softmax_backward.h"
 #include "softmax/softmax_vectors.h"
 

@@ -5,7 +5,7 @@
 #ifndef SOFTMAX_REREAD_H
 #define SOFTMAX_REREAD_H
 
-#include "norm/running_sum.h"
+#include "softmax/running_sum.h"
 #include "softmax/softmax_totals.h"
 #include "softmax/softmax_vectors.h"
 

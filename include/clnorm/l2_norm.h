@@ -19,7 +19,8 @@ typedef enum clnorm_eps_mode {
  *
  *   y = x / length · weight
  *
- * Arithmetic and sums are in f32, in f64 for F64 tensors; y is rounded to nearest even. A NaN makes its segment NaN. An
+ * Arithmetic and sums are in f32, in f64 for F64 tensors. x is multiplied by the rounded reciprocal of the length; y is
+ * rounded to nearest even. A NaN makes its segment NaN. An
  * infinity becomes NaN, and its segment's other elements 0. A segment of zeros with eps 0 is NaN. y may be x itself. Thread
  * safety and errors as in plan.h.
  *
@@ -64,12 +65,9 @@ CLNORM_API clnorm_status clnorm_l2_norm(clnorm_context *context, cl_command_queu
  *   dx = (g − x̂ · Σ(x̂ · g)) / length;   dx = g / eps where the length is eps (CLNORM_EPS_FLOOR)
  *   dweight = Σ dy · x̂, over the rows that take that row of the weight
  *
- * The lengths are computed again from x. dweight's sum over rows is compensated (Kahan 1965), and has the same bits from
- * run to run; an infinity among its terms, or an overflow, may make it NaN. With 0 rows it is 0. Without a dweight, dx may
- * be x or dy itself. Thread safety and errors as in plan.h.
- *
- * Σ(x̂ · g) is Σ(x · g) / length. In f32 (f64 with F64 tensors) a Σ(x · g) past the largest number, such as 3.4e38 with |x|
- * of 1e15 and |g| of 1e24, makes dx infinite or NaN. Products below the smallest normal number, 1.2e-38, may count as 0. */
+ * The lengths are computed again from x, into the workspace. dweight's sum over rows is that of CLNORM_REDUCTION_PARTIAL
+ * in norm.h, and has the same bits from run to run. With 0 rows it is 0. dx may be x or dy itself. Thread safety and errors
+ * as in plan.h. */
 typedef struct clnorm_l2_norm_backward_desc {
     uint64_t size;          /* sizeof(clnorm_l2_norm_backward_desc) */
     uint64_t rows;          /* 0 and up */

@@ -26,7 +26,7 @@ struct cln_axis {
 };
 
 /* In the order in which the knobs are decided; ended by NULL functions. */
-extern const struct cln_axis cln_forward_axes[]; /* also of softmax, quantisation, L2 norm and norms of slices */
+extern const struct cln_axis cln_forward_axes[]; /* also of softmax, quantisation and norms of slices */
 extern const struct cln_axis cln_backward_axes[];
 extern const struct cln_axis cln_element_axes[];
 

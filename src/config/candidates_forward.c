@@ -1,4 +1,4 @@
-/* The forward norms, softmax, quantisation, L2 norm, norms of slices, and elementwise operations. */
+/* The forward norms, softmax, quantisation, norms of slices, and elementwise operations. */
 #include "base/arithmetic.h"
 #include "config/candidates.h"
 #include "config/resources.h"
@@ -120,7 +120,7 @@ static uint64_t most_held(const struct cln_workload *work) {
 static struct cln_values keep_values(const struct cln_choice *choice, const struct cln_config *c) {
     struct cln_values values = {0, {0}};
     const enum cln_knob_users users = choice->work->users;
-    const bool again = users == CLN_KNOBS_QUANTIZE || users == CLN_KNOBS_L2 || users == CLN_KNOBS_SLICES;
+    const bool again = users == CLN_KNOBS_QUANTIZE || users == CLN_KNOBS_SLICES;
     if (again || c->chunks > 1)
         return cln_one_value(cln_holds_pieces(choice->work, c) ? CLN_KEEP_REGISTERS : CLN_KEEP_REREAD);
     if (choice->facts.alone) /* a CPU's registers hold one vector */

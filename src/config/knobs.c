@@ -12,7 +12,7 @@ enum {
     BACKWARD = CLN_KNOBS_BACKWARD,
     NORMS = FORWARD | BACKWARD,
     SLICES = CLN_KNOBS_SLICES,
-    SEGMENTED = NORMS | CLN_KNOBS_SOFTMAX | CLN_KNOBS_QUANTIZE | CLN_KNOBS_L2 | SLICES,
+    SEGMENTED = NORMS | CLN_KNOBS_SOFTMAX | CLN_KNOBS_QUANTIZE | SLICES,
     SPLIT = FORWARD | BACKWARD | CLN_KNOBS_SOFTMAX | SLICES,
     GROUP = CLN_KNOBS_GROUP,
     ALL = SEGMENTED | CLN_KNOBS_ELEMENTS | GROUP
@@ -24,7 +24,7 @@ const struct cln_knob cln_knobs[CLN_KNOBS] = {
     {"segments", {NULL}, 1, 1024, true, SEGMENTED | GROUP, "local memory"},
     {"iterations", {NULL}, 1, UINT32_MAX, false, ALL & ~BACKWARD, "work-groups to share the work"},
     {"keep", {"registers", "reread", "local"}, 0, 0, false, SEGMENTED, "registers, a second read, local memory"},
-    {"unroll", {NULL}, 1, 16, false, ALL & ~CLN_KNOBS_L2 & ~GROUP, "registers"},
+    {"unroll", {NULL}, 1, 16, false, ALL & ~GROUP, "registers"},
     {"reduce", {"tree", "shuffle", "subgroup"}, 0, 0, false, SEGMENTED | GROUP, "barriers; portability"},
     {"stores", {"cached", "streaming"}, 0, 0, false, ALL, "cache hits of later reads of the output"},
     {"weights", {"late", "early", "kept"}, 0, 0, false, NORMS | SLICES, "latency, registers, cache"},

@@ -93,9 +93,8 @@ enum cln_knob_users {
     CLN_KNOBS_QUANTIZE = 4,
     CLN_KNOBS_BACKWARD = 8,  /* of the norms */
     CLN_KNOBS_ELEMENTS = 16, /* elementwise */
-    CLN_KNOBS_L2 = 32,       /* L2 norm, forward and backward */
-    CLN_KNOBS_GROUP = 64,    /* group norm, forward and backward */
-    CLN_KNOBS_SLICES = 128   /* norms of slices, except norm_backward_apply, which has those of the backward */
+    CLN_KNOBS_GROUP = 32,    /* group norm, forward and backward */
+    CLN_KNOBS_SLICES = 64    /* norms of slices, except norm_backward_apply, which has those of the backward */
 };
 
 /* The range of a knob. */

@@ -294,6 +294,7 @@ static bool choose_by_database(clnorm_plan *plan, const struct cln_tuning_key *k
     if (!rows || work->rows * work->groups < device->compute_units)
         return false;
     struct cln_tuning_key alike = *key;
+    alike.name = key->like ? key->like : key->name;
     alike.dtype = measured_dtype(key->dtype);
     alike.widest = measured_dtype(key->widest);
     const struct cln_tuning_key any = with_any_widest(&alike);

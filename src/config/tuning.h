@@ -31,6 +31,7 @@ void cln_tuning_destroy(struct cln_tuning *tuning);
 /* The key of a row. */
 struct cln_tuning_key {
     const char *name; /* of the operation's record; NULL: a fused norm, which the next two lines describe */
+    const char *like; /* whose rows of the database count; NULL: the key's own */
     clnorm_norm norm;
     bool residual, dropout, gated, activated, rope, quantized, backward;
     clnorm_dtype dtype;  /* of the first input */

@@ -9,6 +9,7 @@
 #include "operation/launch.h"
 #include "operation/norm_backward_from_y.h"
 #include "operation/norm_backward_layout.h"
+#include "operation/norm_stages.h"
 #include "operation/norm_statistics.h"
 #include "operation/rope.h"
 #include "operation/weight_map.h"
@@ -27,7 +28,6 @@ static clnorm_dtype sums_dtype(const problem *p, clnorm_dtype dtype, const struc
 static struct cln_spec spec_of_problem(const problem *p, const struct cln_backward_layout *layout) {
     return (struct cln_spec){
         .family = CLN_NORM_BACKWARD,
-        .norm = p->norm,
         .group_size = p->group_size,
         .groups = p->cols / p->group_size,
         .x_dtype = p->x.dtype,
@@ -73,6 +73,7 @@ struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *de
                                   const struct cln_backward_layout *layout) {
     const struct cln_rope rope = CLN_ROPE_OF(p);
     struct cln_spec spec = spec_of_problem(p, layout);
+    cln_norm_spec_norm(p->norm, &spec);
     cln_launch_spec(device, c, &spec);
     spec.leads = layout->leads;
     spec.row_split = layout->exchanged ? c->row_split : CLN_ROW_SPLIT_TWO_PASSES;
@@ -104,6 +105,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
         cln_bind("mean", given_or(p->mean_given, CLN_MEAN, layout->mean)),
         cln_bind("rstd", given_or(p->rstd_given, CLN_RSTD, layout->rstd)),
         cln_real("weight_offset", p->weight_offset),
+        cln_real("eps", p->eps),
         cln_include(map.list),
         cln_include(dropout.list),
         cln_integer("rope_positions", p->rope_positions),

@@ -77,6 +77,11 @@ clnorm_status cln_norm_choose(const clnorm_device_info *device, const struct cln
 
 /* ---------------------------------------------------------------------------------------------------------- stages */
 
+void cln_norm_spec_norm(clnorm_norm norm, struct cln_spec *spec) {
+    spec->floored = (int)norm == CLN_FLOORED_L2_NORM;
+    spec->norm = spec->floored ? CLN_L2_NORM : norm;
+}
+
 /* A y with one measured scale takes two launches: one measures the largest |y|, the next writes y by the scale. */
 enum pass { PASS_ONLY, PASS_MEASURE, PASS_CODES };
 
@@ -84,7 +89,6 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
                                const struct cln_workload *work, enum pass pass, uint64_t iterations) {
     struct cln_spec spec = {
         .family = CLN_NORM_FORWARD,
-        .norm = p->norm,
         .group_size = p->group_size,
         .groups = p->cols / p->group_size,
         .x_dtype = p->x.dtype,
@@ -120,6 +124,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .local_vectors = cln_config_local_vectors(device, work, c),
         .loop = iterations > 1,
     };
+    cln_norm_spec_norm(p->norm, &spec);
     cln_launch_spec(device, c, &spec);
     spec.leads = cln_leads(work, c);
     return spec;
@@ -142,6 +147,13 @@ struct parts {
     struct cln_binding mean, rstd, moments, y, magnitudes;
     enum pass pass;
 };
+
+/* The statistics and y of the caller. */
+static struct parts outputs_of(const problem *p) {
+    const bool of_length = (int)p->norm >= CLN_L2_NORM;
+    return (struct parts){
+        .mean = {.role = CLN_MEAN}, .rstd = {.role = of_length ? CLN_NORM : CLN_RSTD}, .y = {.role = CLN_Y}};
+}
 
 /* Segments, or their chunks. */
 static uint64_t units_of(const problem *p, const struct cln_config *c) {
@@ -193,7 +205,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
 
 /* Adds the kernels for segments in chunks. The workspace holds the moments of each chunk, [segments, chunks, 2]. */
 static clnorm_status add_chunks(clnorm_plan *plan, const problem *p, const struct cln_workload *work) {
-    struct parts parts = {.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}, .y = {.role = CLN_Y}};
+    struct parts parts = outputs_of(p);
     clnorm_status status = cln_plan_add_chunks(plan, 2, &parts.moments);
     if (!status)
         status = add_kernel(plan, p, work, &plan->config, &chunk_moments, parts);
@@ -231,7 +243,7 @@ static clnorm_status lay_out(clnorm_plan *plan, const problem *p, bool keeps_y, 
 
 /* p: has a y. keeps_y: it is a part of the workspace. */
 static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const struct cln_workload *work, bool keeps_y) {
-    struct parts parts = {.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}, .y = {.role = CLN_Y}};
+    struct parts parts = outputs_of(p);
     clnorm_status status = lay_out(plan, p, keeps_y, &parts);
     if (!status && takes_whole_scale(&p->y)) {
         status = add_measure(plan, p, work, parts);

@@ -4,6 +4,13 @@
 
 #include "operation/operation.h"
 
+/* Norms of l2_norm.c, beside those of clnorm_norm: a segment is divided by its length, where RMS norm divides it by the
+ * root of its mean square. In all else they are RMS norms. */
+enum { CLN_L2_NORM = CLNORM_RMS_NORM + 1, CLN_FLOORED_L2_NORM /* eps is the least length */ };
+
+/* The macros that tell the norm. */
+void cln_norm_spec_norm(clnorm_norm norm, struct cln_spec *spec);
+
 /* Members of the operation's record. */
 struct cln_workload cln_norm_workload(const struct cln_operation *operation, const void *desc);
 clnorm_status cln_norm_choose(const clnorm_device_info *device, const struct cln_workload *work,

@@ -22,7 +22,7 @@ enum { ALIASES = sizeof aliases / sizeof aliases[0] };
 static bool may_be(const clnorm_plan *plan, enum cln_role output, enum cln_role input) {
     if (plan->tensor[input].written || (output == CLN_Y && plan->tensor[CLN_DY].element))
         return false;
-    if (output == CLN_DX && ((plan->late_x && input == CLN_X) || (plan->late_dy && input == CLN_DY)))
+    if (output == CLN_DX && plan->late_dy && input == CLN_DY)
         return false;
     for (size_t i = 0; i < ALIASES; i++)
         if (aliases[i].output == output && aliases[i].input == input)

@@ -122,7 +122,6 @@ struct clnorm_plan {
     unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
     enum cln_seeding seeding;
     clnorm_seed seed; /* with CLN_SEED_OWN: of calls without args.seed */
-    bool late_x;      /* x may be read after dx is written: dx may not lie over x */
     bool late_dy;     /* dy may be read after dx is written: dx may not lie over dy */
     bool draft;       /* stages have no kernels: for cln_plan_requirements alone */
     uint64_t workspace_size;

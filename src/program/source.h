@@ -39,7 +39,6 @@ extern const struct cln_source cln_source_group_norm_exchange;
 extern const struct cln_source cln_source_group_norm_parts;
 extern const struct cln_source cln_source_group_norm_pieces;
 extern const struct cln_source cln_source_group_norm_reduce;
-extern const struct cln_source cln_source_l2_norm;
 extern const struct cln_source cln_source_softmax;
 extern const struct cln_source cln_source_softmax_chunks;
 extern const struct cln_source cln_source_softmax_exchange;

@@ -19,6 +19,7 @@ static const struct field {
     int families; /* kernels that have the macro */
 } fields[] = {
     {"NORM", offsetof(struct cln_spec, norm), NUMBER, NORMS},
+    {"FLOORED", offsetof(struct cln_spec, floored), NUMBER, NORMS},
     {"GROUP_SIZE", offsetof(struct cln_spec, group_size), NUMBER, SEGMENTED | GROUP},
     {"GROUPS", offsetof(struct cln_spec, groups), NUMBER, NORMS | QUANTIZE | GROUP},
     {"CHANNELS", offsetof(struct cln_spec, channels), NUMBER, GROUP},

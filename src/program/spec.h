@@ -22,7 +22,8 @@ enum cln_family {
 
 struct cln_spec {
     enum cln_family family;
-    uint64_t norm; /* a clnorm_norm */
+    uint64_t norm;    /* a clnorm_norm, or CLN_L2_NORM */
+    uint64_t floored; /* 1: L2 norm, with eps as the least length */
     uint64_t group_size;
     uint64_t groups;
     uint64_t channels, spatial;                                   /* group norm: of a sample; positions of a channel */
