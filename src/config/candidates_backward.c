@@ -95,10 +95,10 @@ static uint64_t least_lanes(const struct cln_choice *choice, const struct cln_co
 }
 
 static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { OF_TEAM = 256 }; /* larger work-groups waited longer for each other */
+    enum { OF_TEAM = 256, HELD = 32 }; /* larger work-groups waited longer for each other; elements, see keep_values */
     const uint64_t vectors = cln_divide_up(c->tile, c->vec);
     const uint64_t items = cln_power_of_two_at_most(cln_larger(most_items(choice, c) / cln_larger(c->segments, 1), 1));
-    const uint64_t needed = cln_power_of_two_at_least(cln_divide_up(c->tile, CLN_MOST_ELEMENTS));
+    const uint64_t needed = cln_power_of_two_at_least(cln_divide_up(c->tile, HELD));
     const uint64_t of_team = cln_exchanges(c) ? cln_larger(OF_TEAM, needed) : choice->facts.most_lanes;
     const uint64_t most =
         cln_smaller(cln_smaller(items, cln_smaller(choice->facts.most_lanes, of_team)), cln_power_of_two_at_least(vectors));
@@ -112,7 +112,7 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
 }
 
 static struct cln_values keep_values(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { MOST_ELEMENTS = 32 };
+    enum { MOST_ELEMENTS = 32 }; /* of a lane that holds a row */
     (void)choice;
     struct cln_values values = {0, {0}};
     const bool unrolled = c->accumulator != CLN_ACCUMULATOR_MEMORY && c->accumulator != CLN_ACCUMULATOR_LOCAL;

@@ -16,9 +16,10 @@ uint64_t cln_tiles(const struct cln_workload *work, const struct cln_config *c) 
 }
 
 uint64_t cln_even_tile(const struct cln_workload *work, const struct cln_config *c, uint64_t most) {
-    const uint64_t columns = cln_reach(work, c), vec = cln_larger(c->vec, 1);
-    const uint64_t even = cln_divide_up(columns, cln_divide_up(columns, most));
-    return cln_smaller(cln_divide_up(even, vec) * vec, most);
+    enum { LINE = 128 }; /* bytes of a cache line */
+    const uint64_t columns = cln_reach(work, c), vec = cln_larger(c->vec, 1), line = cln_larger(LINE / work->x_size, vec);
+    const uint64_t even = cln_divide_up(columns, cln_divide_up(columns, most)), step = most % line ? vec : line;
+    return cln_smaller(cln_divide_up(even, step) * step, most);
 }
 
 uint64_t cln_x_bytes(const struct cln_workload *work) {

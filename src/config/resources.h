@@ -17,7 +17,8 @@ uint64_t cln_reach(const struct cln_workload *work, const struct cln_config *c);
 uint64_t cln_tiles(const struct cln_workload *work, const struct cln_config *c);
 
 /* Backward: the columns of a tile if a segment is split evenly into the fewest tiles of at most so many columns. It is a
- * multiple of vec if most is one. */
+ * multiple of vec if most is one, and of whole cache lines of x likewise: two work-groups that write one line take longer.
+ */
 uint64_t cln_even_tile(const struct cln_workload *work, const struct cln_config *c, uint64_t most);
 
 /* Bytes of x; UINT64_MAX beyond. */
