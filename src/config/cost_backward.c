@@ -62,17 +62,26 @@ static double memory_ns(const struct count *n) {
     return passes(n) * cln_moved_tensors(n->work) * elements * (double)n->work->x_size / bandwidth(n);
 }
 
+/* The loads of a row that wait for each other. A work-group that does not hold its tile writes each vector before it loads
+ * the next one. In two passes that is a wait for memory each time; else it has just summed the tile, which is in caches.
+ * With accumulator=columns, where rows are few, no other work-group fills the waits. */
+static double loads_in_turn(const struct count *n) {
+    if (n->c->keep == CLN_KEEP_REGISTERS)
+        return 1;
+    if (in_two_passes(n))
+        return n->vectors;
+    const bool alone = n->c->accumulator == CLN_ACCUMULATOR_COLUMNS;
+    return alone ? n->vectors * (1 + (double)n->work->more_inputs) : 1.8;
+}
+
 /* The latency of a row's loads. The pipeline and the prefetch hide a part of it. */
 static double loads_ns(const struct count *n) {
     const double depth = n->c->pipeline == 1 ? 1 : 0.5;
     const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 0.5 : 1;
-    /* A work-group that does not hold its tile writes each vector before it loads the next one. In two passes that is a
-     * wait for memory each time; else it has just summed the tile, which is in caches. */
-    const double again = n->c->keep == CLN_KEEP_REGISTERS ? 1 : in_two_passes(n) ? n->vectors : 1.8;
     const double weights = n->c->weights == CLN_WEIGHTS_EARLY ? 0 : 0.18;
     /* The wait for the other tiles' sums, most of which a pipeline of three rows hides. */
     const double exchange = !cln_exchanges(n->c) ? 0 : n->c->pipeline == 3 ? 0.3 : 0.8;
-    return n->facts->latency_ns * (depth * ahead * again + weights + exchange);
+    return n->facts->latency_ns * (depth * ahead * loads_in_turn(n) + weights + exchange);
 }
 
 static double reduction_ns(const struct count *n) {
@@ -172,7 +181,7 @@ double cln_backward_cost(const struct cln_choice *choice, const struct cln_confi
     const struct count n = count(choice, c);
     const double late = c->groups_per_cu / n.resident; /* above 1: some work-groups wait until others end */
     const double waves = late > 1 ? 1 + 0.4 * (late - 1) : 1;
-    const double launches = in_two_passes(&n) ? 2 : 1;
+    const double launches = in_two_passes(&n) ? 2.8 : 1; /* a kernel whose results this one reads comes before it */
     return waves * cln_both_limits(memory_ns(&n), groups_ns(&n) + first_pass_ns(&n), 1.9) + slots_ns(&n) +
            launches * n.facts->launch_ns;
 }
