@@ -1,4 +1,5 @@
 /* Devices as the installed OpenCL implementation has them, and contexts on them. */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which every version has */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -157,6 +158,45 @@ static void a_context_refuses_what_does_not_fit(void **state) {
     clReleaseContext(cl);
 }
 
+/* PoCL lists the whole device among the devices of a cl_context of a sub-device. */
+static void a_context_of_a_sub_device_runs(void **state) {
+    (void)state;
+    const clnorm_device_info info = best_device();
+    const cl_device_partition_property each_unit[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+    cl_device_id parts[64];
+    cl_uint count = 0;
+    if (clCreateSubDevices(info.device, each_unit, 64, parts, &count) != CL_SUCCESS || count == 0)
+        skip();
+    const cl_context cl = make_cl_context(parts[0]);
+    cl_int code = CL_SUCCESS;
+    const cl_command_queue queue = clCreateCommandQueue(cl, parts[0], 0, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    float row[4] = {3, -3, 3, 3};
+    const cl_mem mem = clCreateBuffer(cl, CL_MEM_COPY_HOST_PTR, sizeof row, row, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
+    options.cache_dir = "";
+    clnorm_context *context = NULL;
+    assert_int_equal(clnorm_context_create(cl, parts[0], &options, &context), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_context_device(context)->compute_units, 1);
+    clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
+    desc.norm = CLNORM_RMS_NORM;
+    desc.rows = 1;
+    desc.cols = 4;
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x.mem = args.y.mem = mem;
+    assert_int_equal(clnorm_norm_forward(context, queue, &desc, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+    assert_int_equal(clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, sizeof row, row, 0, NULL, NULL), CL_SUCCESS);
+    for (int i = 0; i < 4; i++)
+        assert_float_equal(row[i], i == 1 ? -1 : 1, 1e-6);
+    clnorm_context_destroy(context);
+    clReleaseMemObject(mem);
+    clReleaseCommandQueue(queue);
+    clReleaseContext(cl);
+    for (cl_uint i = 0; i < count; i++)
+        clReleaseDevice(parts[i]);
+}
+
 static void take_line(const char *line, void *user) {
     char *const text = user;
     assert_null(strchr(line, '\n'));
@@ -189,6 +229,7 @@ int main(void) {
         cmocka_unit_test(missing_arguments_are_refused),
         cmocka_unit_test(a_context_knows_its_device_and_folder),
         cmocka_unit_test(a_context_refuses_what_does_not_fit),
+        cmocka_unit_test(a_context_of_a_sub_device_runs),
         cmocka_unit_test(a_context_logs_what_it_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

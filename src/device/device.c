@@ -164,8 +164,7 @@ clnorm_status clnorm_device_list(cl_device_id *devices, size_t capacity, size_t 
     return status;
 }
 
-/* The whole device that a sub-device is a part of, at any depth; a whole device itself. */
-static cl_device_id root_of(cl_device_id device) {
+cl_device_id cln_device_whole(cl_device_id device) {
     cl_device_id parent = NULL;
     while (clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent, NULL) == CL_SUCCESS && parent)
         device = parent;
@@ -183,7 +182,7 @@ clnorm_status clnorm_device_describe(cl_device_id device, clnorm_device_info *in
     if (code == CL_SUCCESS)
         code = find_id(NULL, read.platform, &read.platform_index);
     if (code == CL_SUCCESS)
-        code = find_id(read.platform, root_of(device), &read.device_index);
+        code = find_id(read.platform, cln_device_whole(device), &read.device_index);
     struct cln_unread unread = {code, "the platform of a device"};
     if (code == CL_SUCCESS)
         unread = cln_device_read(&read);

@@ -11,6 +11,9 @@
  * where no device is left, with that first failure, and where memory is out. */
 clnorm_status cln_device_all(clnorm_device_info **infos, size_t *count, struct cln_unread *left_out);
 
+/* The whole device that a sub-device is a part of, at any depth; a whole device itself. */
+cl_device_id cln_device_whole(cl_device_id device);
+
 /* The struct of a clnorm_device_info that is an output. */
 extern const struct cln_struct cln_device_info_struct;
 

@@ -1,3 +1,4 @@
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which every version has */
 #include "base/context.h"
 
 #include <inttypes.h>
@@ -8,6 +9,7 @@
 #include "base/status.h"
 #include "base/struct_size.h"
 #include "config/tuning.h"
+#include "device/device.h"
 #include "plan/plan_store.h"
 #include "program/cache_folder.h"
 #include "program/program.h"
@@ -23,7 +25,23 @@ uint32_t clnorm_version_number(void) {
     return 10000 * CLNORM_VERSION_MAJOR + 100 * CLNORM_VERSION_MINOR + CLNORM_VERSION_PATCH;
 }
 
-/* Checks that the device is one of the cl_context's. */
+static bool find_device(const cl_device_id *devices, size_t count, cl_device_id device) {
+    size_t i = 0;
+    while (i < count && devices[i] != device)
+        i++;
+    return i < count;
+}
+
+/* Whether the driver makes a queue of the cl_context for the device. */
+static bool has_queues(cl_context cl, cl_device_id device) {
+    cl_int code = CL_SUCCESS;
+    const cl_command_queue queue = clCreateCommandQueue(cl, device, 0, &code);
+    if (queue)
+        (void)clReleaseCommandQueue(queue);
+    return code == CL_SUCCESS;
+}
+
+/* Checks that the device is one of the cl_context's. PoCL lists the whole device in the place of a sub-device. */
 static clnorm_status check_device(cl_context cl, cl_device_id device) {
     size_t size = 0;
     cl_int code = clGetContextInfo(cl, CL_CONTEXT_DEVICES, 0, NULL, &size);
@@ -34,13 +52,12 @@ static clnorm_status check_device(cl_context cl, cl_device_id device) {
     if (!devices)
         return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "out of host memory, listing the devices of the cl_context");
     code = clGetContextInfo(cl, CL_CONTEXT_DEVICES, size, devices, NULL);
-    size_t i = 0;
-    while (i < count && devices[i] != device)
-        i++;
+    const bool listed = find_device(devices, count, device);
+    const bool is_part = !listed && find_device(devices, count, cln_device_whole(device));
     free(devices);
     if (code != CL_SUCCESS)
         return cln_fail_opencl(code, "clGetContextInfo");
-    if (i == count)
+    if (!listed && !(is_part && has_queues(cl, device)))
         return cln_fail(CLNORM_INVALID_ARGUMENT, "device is not one of the %zu devices of the cl_context", count);
     return CLNORM_SUCCESS;
 }
