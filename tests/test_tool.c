@@ -89,7 +89,9 @@ static void test_whole_numbers(void **state) {
         {"tune --jobs ' 5'", "--jobs ' 5': expected a whole number"},
         {"check --every -", "--every '-': expected a whole number"},
         {"bench --runs 2147483648", "--runs 2147483648: expected at most 2147483647"},
-        {"bench --runs -2147483648", "--runs -2147483648: expected at least -2147483647"},
+        {"bench --runs -2147483648", "--runs -2147483648: expected 1 or more"},
+        {"run group_norm --groups 0", "--groups 0: expected 1 or more"},
+        {"run quantize --mode group --group-size 0", "--group-size 0: expected 1 or more"},
         {"bench --packed 9223372036854775808", "--packed 9223372036854775808: expected at most 9223372036854775807"},
         {"bench --runs", "--runs: missing argument"},
     };

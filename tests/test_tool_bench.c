@@ -301,9 +301,10 @@ static void test_bench_sweep(void **state) {
         {"--sweep 64 --bytes 1,2", "--bytes 1,2"},
         {"--sweep 64 --unfused --svg s.svg", "--unfused: expected no --sweep with --svg"},
         {"--bytes 64M", "expected --sweep"},
-        {"--enqueues -1", "--enqueues -1: expected 0 or more"},
-        {"--weight-rows -1", "--weight-rows -1: expected 0 or more"},
-        {"--weight-repeat -1", "--weight-repeat -1: expected 0 or more"}};
+        {"--enqueues -1", "--enqueues -1: expected 1 or more"},
+        {"--packed 0", "--packed 0: expected 1 or more"},
+        {"--weight-rows 0", "--weight-rows 0: expected 1 or more"},
+        {"--weight-repeat -1", "--weight-repeat -1: expected 1 or more"}};
     assert_each_refused("bench gelu", wrong, sizeof wrong / sizeof *wrong);
 }
 

@@ -40,8 +40,7 @@ static void test_run_shares_weights(void **state) {
     static const struct refused_words requests[] = {
         {"rms_norm --in x.npy --in weight.npy --weight-repeat 5",
          "tensor 'weight': shape [4, 10] with --weight-repeat 5; expected a product that divides x's 24 rows"},
-        {"rms_norm --in x.npy --in weight.npy --weight-repeat -1",
-         "tensor 'weight': shape [4, 10] with --weight-repeat -1"},
+        {"rms_norm --in x.npy --in weight.npy --weight-repeat 0", "--weight-repeat 0: expected 1 or more"},
         {"rms_norm --in x.npy --in weight.npy --in three.npy bias=three",
          "tensor 'three' (bias): shape [3, 10]; expected [4, 10]"},
         {"rms_norm --in x.npy --in weight.npy --in one.npy bias=one", "tensor 'one' (bias): shape [10]; expected [4, 10]"},

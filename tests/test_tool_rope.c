@@ -65,7 +65,8 @@ static void test_run_rotates(void **state) {
     } requests[] = {
         {"--rope half", "--rope 'half': expected neox or interleaved"},
         {"--group-size 8", "tensor 'rope_cos' (rope_cos): it is read only with --rope"},
-        {"--rope-heads 2", "--rope-dims 0, --rope-heads 2: expected a --rope too"},
+        {"--rope-dims 4", "--rope-dims 4: expected a --rope too"},
+        {"--rope-heads 2", "--rope-heads 2: expected a --rope too"},
         {"--rope neox rope_sin=", "rope_sin: --rope needs this tensor, of shape [positions, rope_dims / 2]"},
         {"--rope neox --in three.npy rope_sin=three", "tensor 'three' (rope_sin): shape [8, 3]; expected [8, 4]"},
         {"--rope neox --rope-dims 6", "tensor 'rope_cos' (rope_cos): shape [8, 4]; expected [8, 3]"},

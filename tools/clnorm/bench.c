@@ -74,11 +74,6 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
     request->seconds = request->seconds == no_seconds ? usual_seconds : request->seconds;
     if (!(request->seconds >= 0 && request->seconds <= BENCH_MOST_SECONDS))
         return fault_set(fault, EXIT_REQUEST, "--seconds %g: expected 0 to %d", request->seconds, BENCH_MOST_SECONDS);
-    if (!option_at_least("runs", request->runs, 1, fault) || !option_at_least("warm-up", request->warm_up, 0, fault) ||
-        !option_at_least("enqueues", request->enqueues, 0, fault) ||
-        !option_at_least("weight-rows", request->weight_rows, 0, fault) ||
-        !option_at_least("weight-repeat", request->weight_repeat, 0, fault))
-        return false;
     if (request->enqueues && !host)
         return fault_set(fault, EXIT_REQUEST, "--enqueues %d: expected --host too", request->enqueues);
     if (request->weight_repeat && !request->weight_rows)
@@ -110,23 +105,23 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
         {"sweep", '\0', POPT_ARG_STRING, &sweep.widths, 0, "Measure many widths; --svg draws the ratio to the copy",
          "grid|N,..."},
         {"bytes", '\0', POPT_ARG_STRING, &sweep.bytes, 0, "--sweep: bytes of x at each width (64M)", "N"},
-        {"packed", '\0', POPT_ARG_LONGLONG, &request.packed, 0,
+        {"packed", '\0', POPT_ARG_LONGLONG, &request.packed, 1,
          "Rows are the heads of one third of a packed [rows / H, 3, H, columns]", "H"},
-        {"weight-rows", '\0', POPT_ARG_LONGLONG, &request.weight_rows, 0, "Norms: a weight and bias of [N, columns]", "N"},
-        {"weight-repeat", '\0', POPT_ARG_LONGLONG, &request.weight_repeat, 0,
+        {"weight-rows", '\0', POPT_ARG_LONGLONG, &request.weight_rows, 1, "Norms: a weight and bias of [N, columns]", "N"},
+        {"weight-repeat", '\0', POPT_ARG_LONGLONG, &request.weight_repeat, 1,
          "--weight-rows: consecutive rows that share a row of them (1)", "N"},
         {"json", '\0', POPT_ARG_STRING, &request.json, 0, "Write JSON lines; - prints them instead of the table", "FILE"},
         {"svg", '\0', POPT_ARG_STRING, &request.svg, 0, "Draw GB/s over shapes, against the copy", "FILE"},
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
         {"config", '\0', POPT_ARG_STRING, &request.config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
-        {"runs", '\0', POPT_ARG_INT, &request.runs, 0, "Minimum runs of each, within 20 s (30)", "N"},
+        {"runs", '\0', POPT_ARG_INT, &request.runs, 1, "Minimum runs of each, within 20 s (30)", "N"},
         {"seconds", '\0', POPT_ARG_DOUBLE, &request.seconds, 0, "Minimum time of the runs of each, within 2000 (0.3)", "S"},
         {"warm-up", '\0', POPT_ARG_INT, &request.warm_up, 0, "Runs of each before the timed ones (3)", "N"},
         {"median", '\0', POPT_ARG_NONE, &request.median, 0, "Print medians on CPUs too, not the least times", NULL},
         {"unfused", '\0', POPT_ARG_NONE, &request.unfused, 0, "Measure fused operations as separate calls too", NULL},
         {"in-place", '\0', POPT_ARG_NONE, &request.in_place, 0, "Write y over x, dx over x or dy and so on", NULL},
         {"host", '\0', POPT_ARG_NONE, &host, 0, "Measure the host: enqueue, and plan creation", NULL},
-        {"enqueues", '\0', POPT_ARG_INT, &request.enqueues, 0, "--host: print the memory in use after N more enqueues",
+        {"enqueues", '\0', POPT_ARG_INT, &request.enqueues, 1, "--host: print the memory in use after N more enqueues",
          "N"},
         POPT_TABLEEND,
     };

@@ -130,8 +130,6 @@ static bool report(struct tally *tally, struct fault *fault) {
 
 static bool run_check(struct command_line *line, const char *selector, struct tally *tally, bool json,
                       struct fault *fault) {
-    if (!option_at_least("every", tally->every, 1, fault))
-        return false;
     const char *const operation = command_line_next(line);
     if (operation)
         return fault_set(fault, EXIT_REQUEST, "'%s': expected --spills too; without it every operation is checked",
@@ -189,11 +187,11 @@ int check_command(int argc, const char **argv, struct fault *fault) {
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Check this device; see clnorm select --help", "SELECTOR"},
         {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "Print every case", NULL},
         {"json", '\0', POPT_ARG_NONE, &json, 0, "Print a JSON object with every case", NULL},
-        {"every", '\0', POPT_ARG_INT, &tally.every, 0, "Check every Nth case only (1)", "N"},
+        {"every", '\0', POPT_ARG_INT, &tally.every, 1, "Check every Nth case only (1)", "N"},
         {"spills", '\0', POPT_ARG_NONE, &words.spills, 0, "List kernels whose registers spill", NULL},
         {"widths", '\0', POPT_ARG_STRING, &words.widths, 0, "--spills: of these widths (grid)", "grid|N,..."},
         {"dtypes", '\0', POPT_ARG_STRING, &words.dtypes, 0, "--spills: element types (bf16,f32)", "DT,..."},
-        {"jobs", '\0', POPT_ARG_INT, &words.jobs, 0, "--spills: build in N processes (1)", "N"},
+        {"jobs", '\0', POPT_ARG_INT, &words.jobs, 1, "--spills: build in N processes (1)", "N"},
         POPT_TABLEEND,
     };
     struct command_line line;

@@ -227,7 +227,7 @@ bool check_spills(const struct bench_request *request, int jobs, struct fault *f
     struct spill_tally tally = {0};
     pid_t processes[MOST_JOBS];
     int findings[2];
-    if (jobs < 1 || jobs > MOST_JOBS)
+    if (jobs > MOST_JOBS)
         return fault_set(fault, EXIT_REQUEST, "--jobs %d: expected 1 to %d", jobs, MOST_JOBS);
     complete(&whole);
     if (pipe(findings))

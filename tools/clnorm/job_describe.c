@@ -65,8 +65,6 @@ static bool read_scaling(struct job *job, const struct operation_options *option
         return fault_set(fault, EXIT_REQUEST, "--mode %s: expected a --group-size too", mode);
     if (!of_groups && options->group_size)
         return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected none with --mode %s", options->group_size, mode);
-    if (of_groups && !option_at_least("group-size", options->group_size, 1, fault))
-        return false;
     if (options->group_size > UINT32_MAX)
         return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected at most %" PRIu32, options->group_size,
                          UINT32_MAX);
@@ -120,7 +118,7 @@ static bool read_channels(struct job *job, const struct operation_options *optio
         return fault_set(fault, EXIT_REQUEST, "--groups: %s needs it, a divisor of x's %" PRIu64 " channels",
                          job->operation->name, job->cols);
     job->groups = job->operation->kind == OPERATION_INSTANCE_NORM ? job->cols : (uint64_t)options->groups;
-    if (options->groups < 0 || !job->groups || job->cols % job->groups)
+    if (job->cols % job->groups)
         return fault_set(fault, EXIT_REQUEST, "--groups %lld: expected a divisor of x's %" PRIu64 " channels",
                          options->groups, job->cols);
     const struct tensor *const x_scale = job_tensor(job, "x_scale");
@@ -142,7 +140,7 @@ static bool read_weight_map(struct job *job, const struct operation_options *opt
     char shape[SHAPE_TEXT];
     const long long repeat = options->weight_repeat ? options->weight_repeat : 1;
     job->weight_repeat = (uint64_t)repeat;
-    if (repeat < 0 || __builtin_mul_overflow(job->weight_rows, job->weight_repeat, &period) || job->rows % period)
+    if (__builtin_mul_overflow(job->weight_rows, job->weight_repeat, &period) || job->rows % period)
         return fault_set(fault, EXIT_REQUEST,
                          "tensor '%s': shape %s with --weight-repeat %lld; expected a product that divides x's %" PRIu64
                          " rows",
@@ -173,7 +171,7 @@ static bool read_shape(struct job *job, const struct operation_options *options,
         return false;
     if (operation_role(job->operation, "scale") >= 0)
         return read_scaling(job, options, fault);
-    if (options->group_size < 0 || (options->group_size && job->cols % (uint64_t)options->group_size))
+    if (options->group_size && job->cols % (uint64_t)options->group_size)
         return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected a divisor of x's %" PRIu64 " columns",
                          options->group_size, job->cols);
     job->groups = options->group_size ? job->cols / (uint64_t)options->group_size : 1;

@@ -36,8 +36,8 @@ const struct role norm_backward_roles[] = {
 /* ---------------------------------------------------------------------------------------------------------- describe */
 
 bool norm_read_reduction(const struct operation_options *options, clnorm_norm_backward_desc *desc, struct fault *fault) {
-    if (options->slots < 1 || options->slots > UINT32_MAX)
-        return fault_set(fault, EXIT_REQUEST, "--slots %lld: expected 1 or more, below 2^32", options->slots);
+    if (options->slots > UINT32_MAX)
+        return fault_set(fault, EXIT_REQUEST, "--slots %lld: expected below 2^32", options->slots);
     desc->slots = (uint32_t)options->slots;
     const char *const word = options->reduction ? options->reduction : "partial";
     desc->reduction = (clnorm_reduction)parse_word("--reduction", word, "partial|locked", fault);

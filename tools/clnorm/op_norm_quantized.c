@@ -28,6 +28,8 @@ static bool check_unquantized(const struct operation_options *options, struct fa
 static bool check_quantized(const struct operation_options *options, clnorm_scaling scaling, struct fault *fault) {
     const long long group = options->quantize_group;
     const double scale = options->quantize_scale;
+    if (scaling == CLNORM_SCALING_GROUP && !group)
+        return fault_set(fault, EXIT_REQUEST, "--quantize group: expected a --quantize-group of 16, 32, 64 or 128 too");
     if (scaling == CLNORM_SCALING_GROUP && group != 16 && group != 32 && group != 64 && group != 128)
         return fault_set(fault, EXIT_REQUEST, "--quantize-group %lld: expected 16, 32, 64 or 128 with --quantize group",
                          group);

@@ -82,16 +82,16 @@ static bool are_digits(const char *word) {
 
 static bool read_whole(const struct poptOption *option, const char *word, struct fault *fault) {
     const bool wide = option->argInfo == POPT_ARG_LONGLONG;
-    const bool negative = *word == '-';
     const long long most = wide ? LLONG_MAX : INT_MAX;
-    const long long least = -most; /* a lower number stands for an option that is not given */
-    if (!are_digits(word + negative))
+    const long long least = option->val;
+    if (!are_digits(word + (*word == '-')))
         return fault_set(fault, EXIT_REQUEST, "--%s '%s': expected a whole number", option->longName, word);
     errno = 0;
     const long long number = strtoll(word, NULL, 10);
-    if (errno || number < least || number > most)
-        return fault_set(fault, EXIT_REQUEST, "--%s %s: expected at %s %lld", option->longName, word,
-                         negative ? "least" : "most", negative ? least : most);
+    if (number < least)
+        return fault_set(fault, EXIT_REQUEST, "--%s %s: expected %lld or more", option->longName, word, least);
+    if (errno || number > most)
+        return fault_set(fault, EXIT_REQUEST, "--%s %s: expected at most %lld", option->longName, word, most);
     if (wide)
         *(long long *)option->arg = number;
     else
@@ -176,10 +176,6 @@ void command_line_close(struct command_line *line) {
             free_list(*(char ***)option->arg);
     }
     poptFreeContext(line->context);
-}
-
-bool option_at_least(const char *option, long long number, int least, struct fault *fault) {
-    return number >= least || fault_set(fault, EXIT_REQUEST, "--%s %lld: expected %d or more", option, number, least);
 }
 
 bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fault *fault) {

@@ -23,7 +23,8 @@ struct command_help {
 void command_help_to(void (*take)(const struct command_help *help, void *user), void *user);
 
 /* argv[0] is the command as help shows it, "clnorm run"; usage: what may follow it besides options. epilogue: text below
- * the options in help, may be NULL. On failure the command line is closed. */
+ * the options in help, may be NULL. table: the val of an option with a whole number is the least number. On failure the
+ * command line is closed. */
 bool command_line_read(struct command_line *line, int argc, const char **argv, const char *usage, const char *epilogue,
                        const struct poptOption *table, struct fault *fault);
 
@@ -34,9 +35,6 @@ const char *command_line_next(struct command_line *line);
 bool command_line_end(struct command_line *line, struct fault *fault);
 
 void command_line_close(struct command_line *line);
-
-/* Refuses a smaller number. option: its name. */
-bool option_at_least(const char *option, long long number, int least, struct fault *fault);
 
 /* Reads 0 to 2^64 - 1 in decimal digits. option: the name for the error. */
 bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fault *fault);

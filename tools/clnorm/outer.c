@@ -190,7 +190,7 @@ bool outer_pack(struct job *job, long long heads, struct fault *fault) {
         return true;
     if (!record || !record->outer)
         return fault_set(fault, EXIT_REQUEST, "--packed: tensors of %s have no outer dimensions", job->operation->name);
-    if (heads < 0 || job->rows % size)
+    if (job->rows % size)
         return fault_set(fault, EXIT_REQUEST, "--packed %lld: expected a divisor of the %" PRIu64 " rows", heads,
                          job->rows);
     for (int i = 0; roles[i].name; i++) {

@@ -329,8 +329,6 @@ static bool run_profile(struct command_line *line, struct request *request, stru
         (request->shape_text && !bench_parse_shape(request->shape_text, "--shape", &request->shape, fault)) ||
         (request->dtype_text && !parse_dtype("--dtype", request->dtype_text, &request->dtype, fault)))
         return false;
-    if (!option_at_least("runs", request->runs, 1, fault) || !option_at_least("warm-up", request->warm_up, 0, fault))
-        return false;
     char dir[TEMPORARY_PATH];
     if (!temporary_make(dir, fault))
         return false;
@@ -356,7 +354,7 @@ int profile_command(int argc, const char **argv, struct fault *fault) {
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
         {"config", '\0', POPT_ARG_STRING, &request.config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
         {"warm-up", '\0', POPT_ARG_INT, &request.warm_up, 0, "Runs before the timed ones (3)", "N"},
-        {"runs", '\0', POPT_ARG_INT, &request.runs, 0, "Print medians of N runs (30)", "N"},
+        {"runs", '\0', POPT_ARG_INT, &request.runs, 1, "Print medians of N runs (30)", "N"},
         {"json", '\0', POPT_ARG_NONE, &request.json, 0, "Print a JSON object", NULL},
         POPT_TABLEEND,
     };

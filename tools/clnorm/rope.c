@@ -21,12 +21,10 @@ static bool read_form(struct job *job, const struct operation_options *options, 
     job->rope.form = word ? (clnorm_rope)parse_word("--rope", word, "neox|interleaved", fault) : CLNORM_ROPE_NONE;
     if (word && !job->rope.form)
         return false;
-    if (!job->rope.form && (options->rope_dims || options->rope_heads))
-        return fault_set(fault, EXIT_REQUEST, "--rope-dims %lld, --rope-heads %lld: expected a --rope too",
-                         options->rope_dims, options->rope_heads);
-    if (options->rope_dims < 0 || options->rope_heads < 0)
-        return fault_set(fault, EXIT_REQUEST, "--rope-dims %lld, --rope-heads %lld: expected 0 or more", options->rope_dims,
-                         options->rope_heads);
+    if (!job->rope.form && options->rope_dims)
+        return fault_set(fault, EXIT_REQUEST, "--rope-dims %lld: expected a --rope too", options->rope_dims);
+    if (!job->rope.form && options->rope_heads)
+        return fault_set(fault, EXIT_REQUEST, "--rope-heads %lld: expected a --rope too", options->rope_heads);
     return true;
 }
 

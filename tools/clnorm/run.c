@@ -69,8 +69,6 @@ static bool read_request(struct run *run, struct command_line *line, const struc
     const struct operation *operation;
     if (!operation_find(name, &operation, fault))
         return false;
-    if (!option_at_least("repeat", request->repeat, 1, fault))
-        return false;
     const char *words[ROLES + 1]; /* one more than there are roles: it repeats a role, or names none */
     int count = 0;
     for (const char *word; count <= ROLES && (word = command_line_next(line)); count++) {
@@ -241,7 +239,7 @@ int run_command(int argc, const char **argv, struct fault *fault) {
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
         {"verify", '\0', POPT_ARG_NONE, &request.verify, 0, "Compare with a computation in double on the host", NULL},
         {"json", '\0', POPT_ARG_NONE, &request.json, 0, "Print a JSON object", NULL},
-        {"repeat", '\0', POPT_ARG_INT, &request.repeat, 0, "Print the median time of N runs (11)", "N"},
+        {"repeat", '\0', POPT_ARG_INT, &request.repeat, 1, "Print the median time of N runs (11)", "N"},
         {"eps", '\0', POPT_ARG_DOUBLE, &eps, 0, "Add E to the variance (1e-5; l2_norm 1e-12)", "E"},
     };
     enum { FIXED = sizeof fixed / sizeof *fixed };

@@ -356,7 +356,7 @@ int tune_command(int argc, const char **argv, struct fault *fault) {
          "N,..."},
         {"bytes", '\0', POPT_ARG_STRING, &grid.bytes, 0, "--grid: bytes of x, for many and for few rows (64M,8M)", "N,..."},
         {"candidates", '\0', POPT_ARG_INT, &grid.candidates, 0, "--grid: configs to measure at each width (12)", "N"},
-        {"jobs", '\0', POPT_ARG_INT, &grid.jobs, 0, "--grid: compile ahead in N processes (1)", "N"},
+        {"jobs", '\0', POPT_ARG_INT, &grid.jobs, 1, "--grid: compile ahead in N processes (1)", "N"},
         POPT_TABLEEND,
     };
     struct command_line line;

@@ -227,10 +227,10 @@ static bool read_options(struct grid *grid, struct bench_request *request, const
                          const char *path, struct fault *fault) {
     if (!path || !*path)
         return fault_set(fault, EXIT_REQUEST, "--grid: expected --out FILE too");
-    if (options->candidates < 0 || options->candidates > MOST_CANDIDATES)
+    if (options->candidates > MOST_CANDIDATES)
         return fault_set(fault, EXIT_REQUEST, "--candidates %d: expected 0 to %d; 0: the usual %d", options->candidates,
                          MOST_CANDIDATES, USUAL_CANDIDATES);
-    if (options->jobs < 1 || options->jobs > MOST_JOBS)
+    if (options->jobs > MOST_JOBS)
         return fault_set(fault, EXIT_REQUEST, "--jobs %d: expected 1 to %d", options->jobs, MOST_JOBS);
     grid->candidates = options->candidates ? (size_t)options->candidates : USUAL_CANDIDATES;
     bench_complete(request, false); /* the dtypes of GPUs, on any device */
