@@ -190,7 +190,7 @@ static void test_bench_of_odd_requests(void **state) {
     run("%s", "bench gelu --shapes 8x64 --json ''");
     assert_failed(EXIT_REQUEST, "--json '': expected the name of a file");
     run("%s", "bench gelu --shapes 8x64 --svg ''");
-    assert_failed(EXIT_REQUEST, "'': expected the name of a file");
+    assert_failed(EXIT_REQUEST, "--svg '': expected the name of a file");
     run_in("exec 9>>busy; flock -n 9; exec", "%s", "bench gelu --shapes 8x64 --json busy");
     assert_failed(EXIT_REQUEST, "busy: another clnorm writes it");
     run("%s", "bench gelu --sweep 128,64,64 --bytes 0");

@@ -78,6 +78,8 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return fault_set(fault, EXIT_REQUEST, "--enqueues %d: expected --host too", request->enqueues);
     if (request->weight_repeat && !request->weight_rows)
         return fault_set(fault, EXIT_REQUEST, "--weight-repeat %lld: expected --weight-rows too", request->weight_repeat);
+    if (request->svg && !*request->svg)
+        return fault_set(fault, EXIT_REQUEST, "--svg '': expected the name of a file");
     if (request->svg && !strcmp(request->svg, "-"))
         return fault_set(fault, EXIT_REQUEST, "--svg -: expected a file; standard output has the table or the JSON lines");
     return host ? bench_host(request, fault) : bench_device(request, fault);

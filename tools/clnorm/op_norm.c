@@ -63,7 +63,7 @@ bool norm_read_dropout(struct job *job, const struct operation_options *options,
     if (options->seed && !parse_seed("--seed", options->seed, &job->seed.seed, fault))
         return false;
     return !options->seed || job->seeded ||
-           fault_set(fault, EXIT_REQUEST, "--seed %s: expected a --dropout too", options->seed);
+           fault_set(fault, EXIT_REQUEST, "--seed %s: expected a --dropout above 0 too", options->seed);
 }
 
 const void *norm_bytes(const struct job *job, const char *role) {

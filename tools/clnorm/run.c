@@ -38,6 +38,8 @@ struct run {
 
 /* Only --force lets a run replace one of its inputs. */
 static bool check_output(const struct run *run, const struct request *request, struct fault *fault) {
+    if (!*request->out)
+        return fault_set(fault, EXIT_REQUEST, "--out '': expected the name of a file");
     for (size_t i = 0; i < run->input.count && !request->force; i++)
         if (output_file_is(request->out, run->input.files[i].path))
             return fault_set(fault, EXIT_REQUEST, "--out %s: this is the input %s; --force replaces it", request->out,

@@ -15,9 +15,13 @@ bool run_input_open(struct run_input *input, char *const *paths, struct fault *f
     input->files = calloc(count, sizeof *input->files);
     if (!input->files)
         return fault_set(fault, EXIT_FAILED, "out of memory for %zu files", count);
-    for (; input->count < count; input->count++)
-        if (!tensor_file_open(&input->files[input->count], paths[input->count], fault))
+    for (; input->count < count; input->count++) {
+        const char *const path = paths[input->count];
+        if (!*path)
+            return fault_set(fault, EXIT_REQUEST, "--in '': expected the name of a file");
+        if (!tensor_file_open(&input->files[input->count], path, fault))
             return false;
+    }
     return true;
 }
 
@@ -122,6 +126,9 @@ bool run_input_bind(const struct run_input *input, struct job *job, struct fault
             return false;
         if (found)
             job->tensor[i] = *found;
+        else if (!roles[i].optional && !*name)
+            return fault_set(fault, EXIT_REQUEST, "'%s=': expected the name of a tensor, which %s needs", roles[i].name,
+                             job->operation->name);
         else if (!roles[i].optional || (input->names[i] && *name))
             return fail_missing(input, roles[i].name, name, fault);
     }
