@@ -4,6 +4,7 @@
 # #line directives make a driver's messages name the original file and line.
 
 cmake_minimum_required(VERSION 3.20)
+include("${CMAKE_CURRENT_LIST_DIR}/c_literal.cmake")
 
 get_filename_component(file_name "${INPUT}" NAME)
 get_filename_component(family "${INPUT}" NAME_WE)
@@ -45,15 +46,12 @@ expand("${INPUT}")
 string(LENGTH "${expanded}" length)
 string(SHA256 digest "${expanded}")
 string(SUBSTRING "${digest}" 0 16 digest)
-string(HEX "${expanded}" hex)
-string(REGEX REPLACE "(................................)" "\\1\n    " hex "${hex}")
-string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+c_literal(expanded)
 file(WRITE "${OUTPUT}" "/* Made from cl/${INPUT} by tools/embed.cmake. */
 #include \"program/source.h\"
 
-static const unsigned char text[] = {
-    ${hex}0x00};
+static const char text[] =
+    ${expanded};
 
-const struct cln_source cln_source_${family} = {\"${file_name}\", (const char *)text, ${length},
-                                                UINT64_C(0x${digest})};
+const struct cln_source cln_source_${family} = {\"${file_name}\", text, ${length}, UINT64_C(0x${digest})};
 ")

@@ -1,6 +1,7 @@
 # Makes the C file that embeds the database: cmake -DINPUT=FOLDER -DOUTPUT=NAME.c -P embed_database.cmake
 
 cmake_minimum_required(VERSION 3.20)
+include("${CMAKE_CURRENT_LIST_DIR}/c_literal.cmake")
 
 file(GLOB files "${INPUT}/*.txt")
 list(SORT files)
@@ -9,11 +10,10 @@ set(rows "")
 set(index 0)
 foreach(file IN LISTS files)
     get_filename_component(name "${file}" NAME_WE)
-    file(READ "${file}" hex HEX)
-    string(REGEX REPLACE "(................................)" "\\1\n    " hex "${hex}")
-    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
-    string(APPEND texts "static const unsigned char text_${index}[] = {\n    ${hex}0x00};\n\n")
-    string(APPEND rows "    {\"${name}\", (const char *)text_${index}},\n")
+    file(READ "${file}" text)
+    c_literal(text)
+    string(APPEND texts "static const char text_${index}[] =\n    ${text};\n\n")
+    string(APPEND rows "    {\"${name}\", text_${index}},\n")
     math(EXPR index "${index} + 1")
 endforeach()
 file(WRITE "${OUTPUT}" "/* Made from src/config/database by tools/embed_database.cmake. */
