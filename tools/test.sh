@@ -49,6 +49,12 @@ run_tests() {
     passed=$((passed + $(grep -c '^[[:space:]]*<testcase .* status="run"' "$report" || :))) # a skipped test has not passed
 }
 
+# fetch: what the tests need from elsewhere, and the wheel with its environment. Most of this waits for servers.
+fetch() {
+    tests/fetch_intel.sh build-dev/drivers/intel && tests/fetch_trixie.sh build-dev/drivers/trixie &&
+        tests/khronos_loader.sh build-dev/khronos && tests/python.sh build-dev/python prepare
+}
+
 # run_python WHAT: runs the tests of the Python package, which shows its own counts; here they count as one test. Its kernels
 # are built by the driver of the other tests, which saves a fifth of the time.
 run_python() {
@@ -65,24 +71,25 @@ run_python() {
     fi
 }
 
-build dev
 if $all; then
-    say "Fetching Intel's OpenCL runtime, and PoCL of Debian 13"
-    quietly tests/fetch_intel.sh build-dev/drivers/intel
-    quietly tests/fetch_trixie.sh build-dev/drivers/trixie
-    run_tests dev "everything"
+    say "Fetching Intel's OpenCL runtime, PoCL of Debian 13, the loader of Khronos and PyTorch, beside the builds"
+    quietly fetch &
+    fetching=$!
+    build dev
     build asan
-    run_tests asan "everything under the address and undefined-behaviour sanitizers"
     build tsan
+    wait "$fetching" # a failure ends the script
+    run_tests dev "everything"
+    run_tests asan "everything under the address and undefined-behaviour sanitizers"
     run_tests tsan "threads under the thread sanitizer"
-    quietly tests/khronos_loader.sh build-dev/khronos
     LD_LIBRARY_PATH=$PWD/build-dev/khronos
     export LD_LIBRARY_PATH
     ldd build-dev/tests/test_plan | grep -q "$LD_LIBRARY_PATH/libOpenCL" || die "the loader of Khronos is not used"
     run_tests loader "what depends on the loader, with that of Khronos"
     unset LD_LIBRARY_PATH
-    run_python all
+    run_python test
 else
+    build dev
     run_tests quick "quick tests"
     run_python smoke
 fi
