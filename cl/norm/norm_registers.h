@@ -23,7 +23,7 @@ static inline void forget_wide(struct held *held) {
 
 INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes,
                                         struct held *held) {
-    struct moments moments = {0, 0, 0, 0};
+    struct moments moments = {0, 0, 0, 0, 0, 0};
     const real origin = origin_of(call, segment);
     struct run run;
     start_run(&run);

@@ -251,7 +251,7 @@ INLINED float normalise(const struct call *call, const struct segment *segment, 
 #if REMEMBERS_BITS
     memory.kept = 0;
 #endif
-    struct moments moments = {0, 0, 0, 0};
+    struct moments moments = {0, 0, 0, 0, 0, 0};
     const real origin = origin_of(call, segment);
     take_moments(call, segment, &memory, &moments);
     const struct statistics statistics = statistics_over_lanes(call, &moments, origin, lanes);

@@ -57,13 +57,36 @@ struct run {
     sums_t squares[CHAINS];
 };
 
+/* Whether a lane adds up the squares of its runs in sets: where it has very many, the rounding errors of one long chain of
+ * additions would add up. */
+#define SET_RUNS 64
+#define HAS_SETS (VECTORS / LANES / RUN > 4 * SET_RUNS)
+
 /* The moments of the elements that a lane has taken so far. */
 struct moments {
     real origin;  /* the mean of the first run: those of others lie near it */
     real mean;    /* less the origin */
-    real squares; /* Σ(s − mean)² */
+    real squares; /* Σ(s − mean)², with HAS_SETS without the current set */
     real count;
+    real set;  /* with HAS_SETS: the squares of the current set */
+    uint runs; /* with HAS_SETS */
 };
+
+static inline void add_squares(struct moments *moments, const real squares) {
+    if (!HAS_SETS) {
+        moments->squares += squares;
+        return;
+    }
+    moments->set += squares;
+    if (++moments->runs % SET_RUNS == 0) {
+        moments->squares += moments->set;
+        moments->set = 0;
+    }
+}
+
+static inline real squares_of(const struct moments *moments) {
+    return HAS_SETS ? moments->squares + moments->set : moments->squares;
+}
 
 /* Sums start at -0, since compilers can drop the addition of -0. */
 static inline void start_run(struct run *run) {
@@ -119,7 +142,7 @@ static inline void merge(struct moments *a, const real mean, const real squares,
     const real delta = mean - a->mean;
     const real share = count / (a->count + count);
     a->mean += delta * share;
-    a->squares += squares + delta * delta * (a->count * share);
+    add_squares(a, squares + delta * delta * (a->count * share));
     a->count += count;
 }
 
@@ -138,7 +161,7 @@ static inline void end_run(struct run *run, struct moments *moments, const uint 
         merge(moments, run->pivot - moments->origin + shift, squares - sum * shift, count);
     }
 #else
-    moments->squares += squares;
+    add_squares(moments, squares);
 #endif
     start_run(run);
 }
@@ -174,16 +197,16 @@ struct spread {
  * means. A lane of its own has those of all. count: elements of all lanes, at least 1. */
 INLINED struct spread merge_lanes(const struct moments *moments, const real origin, const real count, struct lanes *lanes) {
 #if NORM == LAYER_NORM && LANES == 1
-    const struct spread spread = {moments->origin + moments->mean, moments->squares};
+    const struct spread spread = {moments->origin + moments->mean, squares_of(moments)};
     (void)origin, (void)count, (void)lanes;
 #elif NORM == LAYER_NORM
     const real own = moments->origin - origin + moments->mean;
     const real mean = sum_over_lanes(lanes, own * moments->count) / count;
     const real delta = distance_of(own - mean, moments->count);
-    const real squares = sum_over_lanes(lanes, moments->squares + delta * delta * moments->count);
+    const real squares = sum_over_lanes(lanes, squares_of(moments) + delta * delta * moments->count);
     const struct spread spread = {origin + mean, squares};
 #else
-    const struct spread spread = {0, sum_over_lanes(lanes, moments->squares)};
+    const struct spread spread = {0, sum_over_lanes(lanes, squares_of(moments))};
     (void)origin, (void)count;
 #endif
     return spread;
