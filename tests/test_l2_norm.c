@@ -54,7 +54,7 @@ static const struct l2_case cases[] = {
 struct l2_run {
     const struct l2_case *c;
     uint64_t group_size;
-    struct tensor x, dy, weight, y, norm, dx, dweight, workspace;
+    struct tensor x, dy, weight, y, norm, dx, dweight, workspace, forward_workspace;
 };
 
 static uint64_t weight_rows_of(const struct l2_case *c) {
@@ -83,8 +83,8 @@ static struct l2_run run_make(const struct l2_case *c) {
 
 /* Uploads all tensors, or without a fixture frees them. */
 static void run_upload(const struct fixture *fixture, struct l2_run *run) {
-    struct tensor *const all[] = {&run->x,    &run->dy, &run->weight,  &run->y,
-                                  &run->norm, &run->dx, &run->dweight, &run->workspace};
+    struct tensor *const all[] = {&run->x,       &run->dy,        &run->weight,           &run->y, &run->norm, &run->dx,
+                                  &run->dweight, &run->workspace, &run->forward_workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (fixture)
             tensor_upload(fixture, all[i]);
@@ -158,19 +158,22 @@ static bool run_execute(const struct fixture *fixture, struct l2_run *run) {
     assert_int_equal(clnorm_l2_norm_plan_create(fixture->context, &forward, &plan), CLNORM_SUCCESS);
     assert_int_equal(clnorm_l2_norm_backward_plan_create(fixture->context, &backward, &backward_plan), CLNORM_SUCCESS);
     run->workspace = plan_workspace(backward_plan);
+    run->forward_workspace = plan_workspace(plan);
     run_upload(fixture, run);
     clnorm_args args = CLNORM_ARGS_INIT;
     args.x = tensor_buffer(&run->x);
     args.weight = tensor_buffer(&run->weight);
     args.y = tensor_buffer(&run->y);
     args.norm = tensor_buffer(&run->norm);
+    args.workspace = tensor_buffer(&run->forward_workspace);
     const clnorm_args gradients = gradient_args(run);
     assert_int_equal(plan_run(fixture, plan, &args), CLNORM_SUCCESS);
     assert_int_equal(plan_run(fixture, backward_plan, &gradients), CLNORM_SUCCESS);
     return tensor_unchanged(fixture, &run->x, "x") && tensor_unchanged(fixture, &run->dy, "dy") &&
            tensor_unchanged(fixture, &run->weight, "weight") && tensor_receive(fixture, &run->y, "y") &&
            tensor_receive(fixture, &run->norm, "norm") && tensor_receive(fixture, &run->dx, "dx") &&
-           tensor_receive(fixture, &run->dweight, "dweight") && tensor_receive(fixture, &run->workspace, "workspace");
+           tensor_receive(fixture, &run->dweight, "dweight") && tensor_receive(fixture, &run->workspace, "workspace") &&
+           tensor_receive(fixture, &run->forward_workspace, "the forward's workspace");
 }
 
 /* ------------------------------------------------------------------------------------------------------ comparison */
