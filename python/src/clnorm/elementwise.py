@@ -331,7 +331,7 @@ def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps
     dy, x:     of one shape: the gradient of y, and the forward's x. All others are as in l2_norm.
     dx_dtype:  of dx, as dtype in l2_norm. None: x's.
     needs:     the gradients to compute, "dx" or "dx" and "dweight"; None: both where there is a weight.
-    out:       the array that dx is written to; with dweight neither dy nor x.
+    out:       the array that dx is written to, which may be dy or x.
     Returns an `L2NormGradients`: dx, and dweight where it was computed.
     """
     wanted = with_dx(needs, *(() if weight is None else ("dweight",)))
