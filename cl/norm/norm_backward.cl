@@ -1,16 +1,16 @@
-/* Layer and RMS normalisation, backward: dx, dz, y recomputed, and sums over rows for dweight and dbias. See
- * clnorm_norm_backward_desc for the formulas.
+/* Layer, RMS and L2 normalisation, backward: dx, dz, y recomputed, and sums over rows for dweight and dbias. See
+ * clnorm_norm_backward_desc and clnorm_l2_norm_backward_desc for the formulas.
  *
  * A work-group goes through many rows, always at the same columns, and adds up their terms of dweight and dbias. At the end
  * it writes these sums to a slot. KEEP and ACCUMULATOR say whether it holds a row's columns in registers or reads them
  * again from memory, with a header for each case.
  *
- * Macros (src/program/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, X_SCALE_DTYPE, X_SCALING, X_GROUP, Z_DTYPE, DY_DTYPE,
- * WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE, Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE,
- * DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN, ROW_SCALE, DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED,
- * VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, READS_MEAN, HAS_SUMS, HAS_SLOTS, EXCHANGES, TILE,
- * ACCUMULATOR, COLUMN_LANES, PIPELINE, PREFETCH, RUN_LENGTH, SPAN, ABREAST, CHUNKS, ROW_SPLIT, FP8_ISA, ELEMENT_ALIGNED;
- * perhaps LEADS, WEIGHT_MAP, COLUMNS_OF_WEIGHT, and those of norm_rope.h. */
+ * Macros (src/program/spec.h): NORM, FLOORED, GROUP_SIZE, GROUPS, X_DTYPE, X_SCALE_DTYPE, X_SCALING, X_GROUP, Z_DTYPE,
+ * DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE, Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE,
+ * DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN, ROW_SCALE, DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST,
+ * WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, READS_MEAN, HAS_SUMS, HAS_SLOTS,
+ * EXCHANGES, TILE, ACCUMULATOR, COLUMN_LANES, PIPELINE, PREFETCH, RUN_LENGTH, SPAN, ABREAST, CHUNKS, ROW_SPLIT, FP8_ISA,
+ * ELEMENT_ALIGNED; perhaps LEADS, WEIGHT_MAP, COLUMNS_OF_WEIGHT, and those of norm_rope.h. */
 
 #include "norm/norm_backward.h"
 #include "norm/norm_backward_columns.h"

@@ -1,11 +1,11 @@
-/* Layer and RMS normalisation, forward: see clnorm_norm_desc for the formulas.
+/* Layer, RMS and L2 normalisation, forward: see clnorm_norm_desc and clnorm_l2_norm_desc for the formulas.
  *
  * A work-group owns (row, group) segments, and takes SEGMENTS of them at a time with LANES work-items each. KEEP says where
  * a segment is kept while its statistics are computed, with a header for each case.
  *
- * Macros (src/program/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, X_SCALE_DTYPE, X_SCALING, X_GROUP, Y_DTYPE, Z_DTYPE,
- * WEIGHT_DTYPE, BIAS_DTYPE, GATE, GATE_FIRST, WEIGHT_OFFSET, RESIDUAL_DTYPE, RESIDUAL_OUT_DTYPE, ROW_SCALE, DROPOUT,
- * SAVE_MASK, ACTIVATION, SAVE_MEAN, SAVE_RSTD, SCALING, Y_GROUP, SCALE_DTYPE (of y), Y_SCALES, WRITES_Y, MEASURES,
+ * Macros (src/program/spec.h): NORM, FLOORED, GROUP_SIZE, GROUPS, X_DTYPE, X_SCALE_DTYPE, X_SCALING, X_GROUP, Y_DTYPE,
+ * Z_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, GATE, GATE_FIRST, WEIGHT_OFFSET, RESIDUAL_DTYPE, RESIDUAL_OUT_DTYPE, ROW_SCALE,
+ * DROPOUT, SAVE_MASK, ACTIVATION, SAVE_MEAN, SAVE_RSTD, SCALING, Y_GROUP, SCALE_DTYPE (of y), Y_SCALES, WRITES_Y, MEASURES,
  * SAVE_Y_ROW_SCALE, COMPATIBLE, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, FP8_ISA, LOCAL_VECTORS,
  * LOOP, CHUNKS (1), ELEMENT_ALIGNED; perhaps LEADS, WEIGHT_MAP, COLUMNS_OF_WEIGHT, and those of norm_rope.h. */
 

@@ -1,5 +1,5 @@
-/* Layer and RMS normalisation, forward, of segments too few to fill the device: a work-group takes one of the CHUNKS of a
- * segment. A first kernel computes the moments of each chunk. A second one merges those of its segment, and normalises.
+/* Layer, RMS and L2 normalisation, forward, of segments too few to fill the device: a work-group takes one of the CHUNKS of
+ * a segment. A first kernel computes the moments of each chunk. A second one merges those of its segment, and normalises.
  *
  * Macros as for norm_forward.cl; SEGMENTS is 1, KEEP is KEEP_REREAD, y is not 8-bit. */
 
