@@ -84,19 +84,27 @@ static struct l2_run run_make(const struct l2_case *c) {
     return run;
 }
 
-/* Uploads all tensors, or without a fixture frees them. */
-static void run_upload(const struct fixture *fixture, struct l2_run *run) {
-    struct tensor *const all[] = {&run->x,       &run->dy,        &run->weight,           &run->y, &run->norm, &run->dx,
-                                  &run->dweight, &run->workspace, &run->forward_workspace};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (fixture)
-            tensor_upload(fixture, all[i]);
-        else
-            tensor_free(all[i]);
+enum { TENSORS = 9 };
+
+static void list_tensors(struct l2_run *run, struct tensor *all[TENSORS]) {
+    struct tensor *const own[TENSORS] = {&run->x,       &run->dy,        &run->weight,
+                                         &run->y,       &run->norm,      &run->dx,
+                                         &run->dweight, &run->workspace, &run->forward_workspace};
+    memcpy(all, own, sizeof own);
 }
 
 static void run_free(struct l2_run *run) {
-    run_upload(NULL, run);
+    struct tensor *all[TENSORS];
+    list_tensors(run, all);
+    for (size_t i = 0; i < TENSORS; i++)
+        tensor_free(all[i]);
+}
+
+static void run_upload(const struct fixture *fixture, struct l2_run *run) {
+    struct tensor *all[TENSORS];
+    list_tensors(run, all);
+    for (size_t i = 0; i < TENSORS; i++)
+        tensor_upload(fixture, all[i]);
 }
 
 static clnorm_l2_norm_desc forward_desc(const struct l2_run *run) {
