@@ -41,7 +41,7 @@ static struct cln_workload workload_of(const char *row, uint64_t cols) {
                                  .groups = 1,
                                  .group_size = cols,
                                  .alignment = cln_lowest_bit(cols),
-                                 .lead_vec = has(row, "dropout") || has(row, "quantized") || has(row, "f8e4m3") ? 0 : 16,
+                                 .lead_vec = has(row, "quantized") || has(row, "f8e4m3") ? 0 : 16,
                                  .x_size = size,
                                  .held_size = size,
                                  .local_size = size,

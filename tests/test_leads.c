@@ -80,9 +80,14 @@ static struct norm_case forward_case(const struct fixture *fixture, const unsign
     if (level[INPUTS_OF] == 1) {
         desc->gate = CLNORM_GATE_SILU;
         desc->z.dtype = other;
-    } else if (level[INPUTS_OF] == 2) {
+    }
+    if (level[INPUTS_OF] == 2 || level[INPUTS_OF] == 4) {
         desc->residual.dtype = other;
         desc->residual_out.dtype = CLNORM_F32;
+    }
+    if (level[INPUTS_OF] >= 3) {
+        desc->dropout = 0.25;
+        desc->save_mask = true;
     }
     desc->x.stride = desc->y.stride = shape.cols + shape.gap;
     desc->z.stride = desc->z.dtype ? shape.cols + shape.gap + 16 : 0; /* alike within each of the vectors */
@@ -107,7 +112,7 @@ static void norms_agree_with_the_reference(void **state) {
                                               [SEGMENTS] = 2,
                                               [KEEP] = 3,
                                               [NORM] = 2,
-                                              [INPUTS_OF] = 3,
+                                              [INPUTS_OF] = 5,
                                               [SHIFT] = 2};
     struct pairwise *pairwise = pairwise_make(levels, FORWARD_FACTORS, 2);
     unsigned level[PAIRWISE_FACTORS], failed = 0, cases = 0, refused = 0;
@@ -146,7 +151,7 @@ enum backward_factor {
     B_KEEP,
     B_ACCUMULATOR,
     B_NORM,
-    B_GATE,
+    B_INPUTS_OF,
     B_SHIFT,
     B_LOCKED,
     B_PIPELINE,
@@ -168,7 +173,8 @@ static struct norm_backward_case backward_case(const struct fixture *fixture, co
     desc->x.stride = desc->dy.stride = shape.cols + shape.gap;
     desc->dx.stride = shape.cols + shape.gap + 32;
     desc->y.dtype = CLNORM_DTYPE_NONE;
-    desc->gate = level[B_GATE] ? CLNORM_GATE_SILU : CLNORM_GATE_NONE;
+    desc->dropout = level[B_INPUTS_OF] == 2 ? 0.25 : 0;
+    desc->gate = level[B_INPUTS_OF] == 1 ? CLNORM_GATE_SILU : CLNORM_GATE_NONE;
     desc->z.dtype = desc->dz.dtype = desc->gate ? dtype : CLNORM_DTYPE_NONE;
     desc->z.stride = desc->z.dtype ? shape.cols + shape.gap : 0;
     desc->dz.stride = desc->dz.dtype ? shape.cols + shape.gap : 0;
@@ -209,7 +215,7 @@ static void gradients_agree_with_the_reference(void **state) {
                                                [B_KEEP] = 2,
                                                [B_ACCUMULATOR] = 3,
                                                [B_NORM] = 2,
-                                               [B_GATE] = 2,
+                                               [B_INPUTS_OF] = 3,
                                                [B_SHIFT] = 2,
                                                [B_LOCKED] = 2,
                                                [B_PIPELINE] = 2};
@@ -311,7 +317,8 @@ static void assert_vec_is_refused(const struct fixture *fixture, clnorm_norm_des
     assert_non_null(strstr(clnorm_error_detail(), "desc.config.vec is 4"));
 }
 
-/* Rows whose bits may not depend on their place, and tensors whose rows begin at other places within a vector. */
+/* Rows whose bits may not depend on their place, tensors whose rows begin at other places within a vector, and a weight for
+ * each row. */
 static void other_rows_need_dividing_vectors(void **state) {
     const struct fixture *fixture = *state;
     const clnorm_norm_desc plain = norm_desc_of(CLNORM_RMS_NORM, 5, 37);
@@ -322,7 +329,8 @@ static void other_rows_need_dividing_vectors(void **state) {
     desc.y.stride = 38;
     assert_vec_is_refused(fixture, desc);
     desc = plain;
-    desc.dropout = 0.5;
+    desc.weight = (clnorm_tensor){.dtype = CLNORM_F32};
+    desc.weight_rows = 5;
     assert_vec_is_refused(fixture, desc);
 }
 

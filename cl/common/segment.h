@@ -67,6 +67,12 @@ static inline struct part own_part(const index_t v, const uint lead) {
     return part;
 }
 
+/* The place of vector v's first element, counted from the segment's first one. */
+static inline long place_of_vector(const index_t v, const uint lead) {
+    (void)lead;
+    return (long)(v * VEC);
+}
+
 static inline bool is_whole(const index_t v, const uint lead) {
     (void)lead;
     return TAIL == 0 || v < WHOLE_VECTORS;

@@ -3,9 +3,8 @@
 #ifndef DROPOUT_H
 #define DROPOUT_H
 
-#include "common/dtype.h"
 #include "common/philox.h"
-#include "common/vector.h"
+#include "common/segment.h"
 
 /* The numbers on which masks depend. */
 struct dice {
@@ -52,7 +51,7 @@ static inline uint bits_of_lanes(const intv lanes) {
 }
 
 /* Vectors begin at multiples of VEC, so that a vector consists of whole draws, or lies within one. */
-#define WHOLE_DRAWS (VEC >= 4 && (GROUPS == 1 || GROUP_SIZE % VEC == 0))
+#define WHOLE_DRAWS (VEC >= 4 && !LEADS && (GROUPS == 1 || GROUP_SIZE % VEC == 0))
 
 /* Vectors whose draws at once fill a CPU's registers. */
 #define AT_ONCE 4
@@ -115,19 +114,31 @@ static inline void kept_lanes_at_once(const struct dice *dice, const ulong row, 
 
 #else
 
-static inline bool keeps(const struct dice *dice, const ulong row, const ulong column) {
+/* The answers for the eight columns from a multiple of DRAW on. */
+static inline uint bits_of_draw(const struct dice *dice, const ulong row, const ulong column) {
     ulong word[] = COUNTER(ulong, dice, row, column);
     philox(word, key_of(dice));
-    const uint even = (uint)(column & 4 ? (column & 2 ? word[3] : word[2]) : (column & 2 ? word[1] : word[0]));
-    return (column & 1 ? rotate(even, 16u) : even) >= dice->threshold;
+    uint bits = 0;
+#pragma unroll
+    for (uint i = 0; i < DRAW / 2; i++) {
+        const uint even = (uint)word[i];
+        bits |= (even >= dice->threshold ? 1u : 0u) << 2 * i;
+        bits |= (rotate(even, 16u) >= dice->threshold ? 2u : 0u) << 2 * i;
+    }
+    return bits;
 }
 
+/* Draws that VEC columns touch, at most. */
+#define DRAWS ((VEC + DRAW - 2) / DRAW + 1)
+
+/* A vector may begin before column 0, where a segment's lead is. Such columns have any answer. */
 static inline intv kept_lanes(const struct dice *dice, const ulong row, const ulong column) {
+    const uint within = (uint)column % DRAW;
     uint bits = 0;
-#pragma unroll 1
-    for (uint i = 0; i < VEC; i++)
-        bits |= keeps(dice, row, column + i) ? 1u << i : 0u;
-    return lanes_of_bits(bits);
+#pragma unroll
+    for (uint i = 0; i < DRAWS; i++)
+        bits |= bits_of_draw(dice, row, column - within + i * DRAW) << i * DRAW;
+    return lanes_of_bits(bits >> within);
 }
 
 #endif

@@ -106,7 +106,7 @@ static inline struct dice dice_of(const struct call *call) {
 static inline intv kept_in(const struct call *call, const struct segment *segment, const index_t v) {
 #if DROPOUT
     const struct dice dice = dice_of(call);
-    return kept_lanes(&dice, segment->row, segment->column + v * VEC);
+    return kept_lanes(&dice, segment->row, segment->column + (ulong)place_of_vector(v, segment->lead));
 #else
     (void)call, (void)segment, (void)v;
     return 0;
@@ -244,8 +244,10 @@ static inline void load_affine(const struct segment *segment, const index_t v, c
 
 static inline void put_mask(const struct call *call, const struct segment *segment, const index_t v) {
     const uint kept = bits_of_lanes(kept_in(call, segment, v));
-    global uchar *mask = call->dropout_mask + segment->row * (GROUPS * (ulong)GROUP_SIZE) + segment->column + v * VEC;
-    for (uint i = 0; i < VEC && v * VEC + i < GROUP_SIZE; i++)
+    global uchar *mask = call->dropout_mask + segment->row * (GROUPS * (ulong)GROUP_SIZE) + segment->column +
+                         place_of_vector(v, segment->lead);
+    const struct part part = own_part(v, segment->lead);
+    for (uint i = part.from; i < part.to; i++)
         mask[i] = kept >> i & 1;
 }
 

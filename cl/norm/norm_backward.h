@@ -178,7 +178,7 @@ static inline struct inputs load_inputs(const struct call *call, const struct ro
 #endif
 #if DROPOUT
     const struct dice dice = dice_of(call);
-    in.kept = kept_at(&dice, row->index, row->group * GROUP_SIZE + v * VEC);
+    in.kept = kept_at(&dice, row->index, row->group * GROUP_SIZE + (ulong)place_of_vector(v, row->lead));
 #endif
     return in;
 }

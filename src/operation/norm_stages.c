@@ -54,7 +54,7 @@ struct cln_workload cln_norm_workload(const struct cln_operation *operation, con
         .groups = p->cols / p->group_size,
         .group_size = p->group_size,
         .alignment = cln_lowest_bit(p->group_size | cln_operation_strides(operation, desc) | cln_rope_strides(&rope)),
-        .lead_vec = p->rope || p->dropout > 0 || p->weight_rows > 1 ? 0 : cln_operation_lead_vec(operation, desc),
+        .lead_vec = p->rope || p->weight_rows > 1 ? 0 : cln_operation_lead_vec(operation, desc),
         .x_size = clnorm_dtype_size(p->x.dtype),
         .held_size = is_made(p) || p->dropout > 0 ? cln_dtype_real_size(p->x.dtype) : clnorm_dtype_size(p->x.dtype),
         .local_size = is_made(p) ? cln_dtype_real_size(p->x.dtype) : clnorm_dtype_size(p->x.dtype),
