@@ -88,6 +88,17 @@ static bool parse_indices(struct piece piece, uint64_t indices[2]) {
     return take_number(&piece, UINT32_MAX, &indices[1]) && piece.length == 0;
 }
 
+/* Whether the piece is two numbers of any size, "3:0". */
+static bool has_form_of_indices(struct piece piece) {
+    size_t colons = 0;
+    for (size_t i = 0; i < piece.length; i++) {
+        colons += piece.at[i] == ':';
+        if (piece.at[i] != ':' && !isdigit((unsigned char)piece.at[i]))
+            return false;
+    }
+    return colons == 1 && piece.at[0] != ':' && piece.at[piece.length - 1] != ':';
+}
+
 /* "8G" */
 static bool parse_bytes(struct piece piece, uint64_t *bytes) {
     static const char units[] = "KMGT";
@@ -182,7 +193,12 @@ static clnorm_status check(struct piece selector, const char *origin) {
             if (term.length == 0)
                 return cln_fail(CLNORM_INVALID_SELECTOR, "%s is '%.*s': an alternative or term is empty", origin,
                                 shown(selector.length), selector.at);
-            if (judge(term, &any) == UNREADABLE)
+            const bool unreadable = judge(term, &any) == UNREADABLE;
+            if (unreadable && has_form_of_indices(term))
+                return cln_fail(CLNORM_INVALID_SELECTOR,
+                                "%s has the term '%.*s': expected indices P:D, each from 0 to %" PRIu32, origin,
+                                shown(term.length), term.at, UINT32_MAX);
+            if (unreadable)
                 return cln_fail(CLNORM_INVALID_SELECTOR,
                                 "%s has the term '%.*s': expected gpu, cpu, accelerator, P:D, "
                                 "uuid:UUID, name=TEXT, vendor=TEXT, platform=TEXT, memory>=NUMBER with K, M, G or T, fp16, "
