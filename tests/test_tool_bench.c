@@ -141,10 +141,33 @@ static void test_bench_refuses(void **state) {
     assert_failed(EXIT_REQUEST, "--dtypes 'i8': expected f32");
     run("%s", "bench --shapes 8x8 --json no/folder/b.json");
     assert_failed(EXIT_REQUEST, "no/folder/b.json");
-    run("%s", "bench --shapes 8x8 $(yes gelu | head -n 65)");
-    assert_failed(EXIT_REQUEST, "at most 64 operations");
+    run("%s", "bench --dtypes $(seq -s , 65)");
+    assert_failed(EXIT_REQUEST, "--dtypes '1': expected f32");
+    run("%s", "bench --shapes $(seq -s , -f %gx8 65)");
+    assert_failed(EXIT_REQUEST, "--shapes: expected at most 64");
     run("%s", "bench --shapes 4294967296x4294967296");
     assert_failed(EXIT_REQUEST, "too many");
+}
+
+/* A value that is listed twice would be measured twice. */
+static void test_bench_refuses_repeated_values(void **state) {
+    (void)state;
+    static const struct refused_words table[] = {
+        {"gelu softmax gelu --shapes 8x8", "'gelu': the operation gelu is given twice"},
+        {"rms_norm rms-norm --shapes 8x8", "'rms-norm': the operation rms_norm is given twice"},
+        {"gelu --shapes 8x8 --dtypes f32,bf16,f32", "--dtypes 'f32,bf16,f32': f32 is given twice"},
+        {"gelu --shapes 8x8,8x81,8x8", "--shapes '8x8,8x81,8x8': 8x8 is given twice"},
+        {"gelu --sweep 128,64,64 --bytes 4K", "--sweep 128,64,64: 64 is given twice"},
+        {"gelu --sweep 1024,1K --bytes 4K", "--sweep 1024,1K: 1K is given twice"},
+    };
+    assert_each_refused("bench", table, sizeof table / sizeof *table);
+    static const struct refused_words others[] = {
+        {"check --spills gelu --widths 64,64", "--widths 64,64: 64 is given twice"},
+        {"tune gelu --grid --bytes 8M,8M --out grid", "--bytes 8M,8M: 8M is given twice"},
+        {"run gelu --in x.npy --outputs y,y", "--outputs 'y,y': y is given twice"},
+    };
+    put_tensor("x.npy", "x", "F32", 2, 4, 8);
+    assert_each_refused("", others, sizeof others / sizeof *others);
 }
 
 static void assert_holds(const char *path, const char *text) {
@@ -184,7 +207,7 @@ static void test_bench_refuses_before_it_writes(void **state) {
         system("! grep -q lines old.json && [ $(wc -l <old.json) -eq 1 ] && head -c 4 old.svg | grep -q '<svg'"), 0);
 }
 
-/* A file without a name is none, and one that another run writes is left alone. A sweep's widths ascend, each once. */
+/* A file without a name is none, and one that another run writes is left alone. A sweep's widths ascend. */
 static void test_bench_of_odd_requests(void **state) {
     (void)state;
     run("%s", "bench gelu --shapes 8x64 --json ''");
@@ -193,9 +216,9 @@ static void test_bench_of_odd_requests(void **state) {
     assert_failed(EXIT_REQUEST, "--svg '': expected the name of a file");
     run_in("exec 9>>busy; flock -n 9; exec", "%s", "bench gelu --shapes 8x64 --json busy");
     assert_failed(EXIT_REQUEST, "busy: another clnorm writes it");
-    run("%s", "bench gelu --sweep 128,64,64 --bytes 0");
+    run("%s", "bench gelu --sweep 128,64 --bytes 0");
     assert_failed(EXIT_REQUEST, "--bytes 0: expected at most 1 number from 1 to 4294967295, such as 64 or 64M");
-    run("%s", "bench gelu --sweep 128,64,64 --bytes 4K --dtypes f32 --runs 1 --seconds 0 --json widths");
+    run("%s", "bench gelu --sweep 128,64 --bytes 4K --dtypes f32 --runs 1 --seconds 0 --json widths");
     assert_done();
     assert_int_equal(system("[ \"$(grep -o '\"cols\": [0-9]*' widths | tr -d '\\n')\" = '\"cols\": 64\"cols\": 128' ]"), 0);
 }
@@ -343,6 +366,7 @@ int main(void) {
         cmocka_unit_test(test_bench_layouts),
         cmocka_unit_test(test_bench_in_place),
         cmocka_unit_test(test_bench_refuses),
+        cmocka_unit_test(test_bench_refuses_repeated_values),
         cmocka_unit_test(test_bench_refuses_before_it_writes),
         cmocka_unit_test(test_bench_skips_widths),
         cmocka_unit_test(test_bench_of_odd_requests),

@@ -16,8 +16,9 @@ static bool take_operation(struct bench_request *request, const char *word, stru
     const struct bench_operation *operation = NULL;
     if (!bench_find_operation(word, &operation, fault))
         return false;
-    if (request->operation_count == BENCH_MOST)
-        return fault_set(fault, EXIT_REQUEST, "'%s': expected at most %d operations", word, BENCH_MOST);
+    for (size_t i = 0; i < request->operation_count; i++)
+        if (request->operations[i] == operation)
+            return fault_set(fault, EXIT_REQUEST, "'%s': the operation %s is given twice", word, operation->name);
     request->operations[request->operation_count++] = operation;
     return true;
 }
@@ -64,8 +65,6 @@ static bool take_shape(const char *word, void *user, struct fault *fault) {
 
 static bool take_dtype(const char *word, void *user, struct fault *fault) {
     struct bench_request *const request = user;
-    if (request->dtype_count == BENCH_MOST)
-        return fault_set(fault, EXIT_REQUEST, "--dtypes: expected at most %d", BENCH_MOST);
     return parse_dtype("--dtypes", word, &request->dtypes[request->dtype_count++], fault);
 }
 

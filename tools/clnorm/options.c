@@ -212,6 +212,14 @@ bool parse_dtype(const char *option, const char *word, clnorm_dtype *dtype, stru
     return *dtype;
 }
 
+/* Whether a word of the list is also one before it. */
+static bool is_repeated(const char *list, const char *at, size_t length) {
+    for (const char *word = list; word < at; word += strcspn(word, ",") + 1)
+        if (strcspn(word, ",") == length && !memcmp(word, at, length))
+            return true;
+    return false;
+}
+
 bool each_word(const char *list, const char *what, word_fn call, void *user, struct fault *fault) {
     for (const char *at = list;; at++) {
         const size_t length = strcspn(at, ",");
@@ -220,6 +228,8 @@ bool each_word(const char *list, const char *what, word_fn call, void *user, str
             return fault_set(fault, EXIT_REQUEST, "%s '%s': expected words separated by commas", what, list);
         memcpy(word, at, length);
         word[length] = '\0';
+        if (is_repeated(list, at, length))
+            return fault_set(fault, EXIT_REQUEST, "%s '%s': %s is given twice", what, list, word);
         if (!call(word, user, fault))
             return false;
         at += length;

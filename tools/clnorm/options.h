@@ -49,7 +49,7 @@ bool parse_dtype(const char *option, const char *word, clnorm_dtype *dtype, stru
 /* Called for each word of "a,b,c". */
 typedef bool (*word_fn)(const char *word, void *user, struct fault *fault);
 
-/* Stops at the first failure. what: the option's name, for the error of an empty word. */
+/* Stops at the first failure. what: the option's name, for the error of an empty or repeated word. */
 bool each_word(const char *list, const char *what, word_fn call, void *user, struct fault *fault);
 
 #endif

@@ -33,7 +33,11 @@ bool numbers_read(const char *text, const char *option, uint64_t *numbers, size_
             return fault_set(fault, EXIT_REQUEST,
                              "--%s %s: expected at most %zu number%s from 1 to 4294967295, such as 64%s or 64M", option,
                              text, most, plural(most), most > 1 ? ",128" : "");
-        numbers[(*count)++] = number << shift;
+        number <<= shift;
+        for (size_t i = 0; i < *count; i++)
+            if (numbers[i] == number)
+                return fault_set(fault, EXIT_REQUEST, "--%s %s: %.*s is given twice", option, text, (int)(end - at), at);
+        numbers[(*count)++] = number;
         at = *end ? end + 1 : end;
     }
     return *count > 0 || fault_set(fault, EXIT_REQUEST, "--%s: expected numbers", option);
@@ -51,10 +55,5 @@ bool widths_read(const char *text, const char *option, struct widths *widths, st
     if (!numbers_read(text, option, widths->width, MOST_WIDTHS, &widths->count, fault))
         return false;
     qsort(widths->width, widths->count, sizeof *widths->width, narrower_first);
-    size_t count = 0;
-    for (size_t i = 0; i < widths->count; i++)
-        if (i == 0 || widths->width[i] != widths->width[i - 1])
-            widths->width[count++] = widths->width[i];
-    widths->count = count;
     return true;
 }
