@@ -57,6 +57,9 @@ static bool is_too_much(clnorm_status status) {
 
 /* -------------------------------------------------------------------------------------------------------------- forward */
 
+/* The inputs of a forward besides x. With IN_PLACE y lies over x, where they have one dtype. */
+enum inputs { IN_PLACE, GATED, ADDED, DROPPED, DROPPED_AND_ADDED, FORWARD_INPUTS };
+
 enum forward_factor { SHAPE, DTYPE, OTHER_DTYPE, VEC, LANES, SEGMENTS, KEEP, NORM, INPUTS_OF, SHIFT, FORWARD_FACTORS };
 
 static struct norm_case forward_case(const struct fixture *fixture, const unsigned *level, uint64_t seed) {
@@ -66,7 +69,7 @@ static struct norm_case forward_case(const struct fixture *fixture, const unsign
     struct norm_case norm_case = {
         .desc = norm_desc_of(level[NORM] ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM, shape.rows, shape.cols),
         .shift = {.x = shift, .y = shift, .weight = 3 * shift},
-        .in_place = level[INPUTS_OF] == 0 && dtype == other,
+        .in_place = level[INPUTS_OF] == IN_PLACE && dtype == other,
         .seed = seed,
     };
     clnorm_norm_desc *const desc = &norm_case.desc;
@@ -77,15 +80,15 @@ static struct norm_case forward_case(const struct fixture *fixture, const unsign
     desc->bias.dtype = level[NORM] ? dtype : CLNORM_DTYPE_NONE;
     desc->save_rstd = true;
     desc->save_mean = level[NORM];
-    if (level[INPUTS_OF] == 1) {
+    if (level[INPUTS_OF] == GATED) {
         desc->gate = CLNORM_GATE_SILU;
         desc->z.dtype = other;
     }
-    if (level[INPUTS_OF] == 2 || level[INPUTS_OF] == 4) {
+    if (level[INPUTS_OF] == ADDED || level[INPUTS_OF] == DROPPED_AND_ADDED) {
         desc->residual.dtype = other;
         desc->residual_out.dtype = CLNORM_F32;
     }
-    if (level[INPUTS_OF] >= 3) {
+    if (level[INPUTS_OF] >= DROPPED) {
         desc->dropout = 0.25;
         desc->save_mask = true;
     }
@@ -112,7 +115,7 @@ static void norms_agree_with_the_reference(void **state) {
                                               [SEGMENTS] = 2,
                                               [KEEP] = 3,
                                               [NORM] = 2,
-                                              [INPUTS_OF] = 5,
+                                              [INPUTS_OF] = FORWARD_INPUTS,
                                               [SHIFT] = 2};
     struct pairwise *pairwise = pairwise_make(levels, FORWARD_FACTORS, 2);
     unsigned level[PAIRWISE_FACTORS], failed = 0, cases = 0, refused = 0;
@@ -140,6 +143,8 @@ static void norms_agree_with_the_reference(void **state) {
 }
 
 /* ------------------------------------------------------------------------------------------------------------- backward */
+
+enum backward_inputs { B_PLAIN, B_GATED, B_DROPPED, BACKWARD_INPUTS };
 
 enum backward_factor {
     B_SHAPE,
@@ -173,8 +178,8 @@ static struct norm_backward_case backward_case(const struct fixture *fixture, co
     desc->x.stride = desc->dy.stride = shape.cols + shape.gap;
     desc->dx.stride = shape.cols + shape.gap + 32;
     desc->y.dtype = CLNORM_DTYPE_NONE;
-    desc->dropout = level[B_INPUTS_OF] == 2 ? 0.25 : 0;
-    desc->gate = level[B_INPUTS_OF] == 1 ? CLNORM_GATE_SILU : CLNORM_GATE_NONE;
+    desc->dropout = level[B_INPUTS_OF] == B_DROPPED ? 0.25 : 0;
+    desc->gate = level[B_INPUTS_OF] == B_GATED ? CLNORM_GATE_SILU : CLNORM_GATE_NONE;
     desc->z.dtype = desc->dz.dtype = desc->gate ? dtype : CLNORM_DTYPE_NONE;
     desc->z.stride = desc->z.dtype ? shape.cols + shape.gap : 0;
     desc->dz.stride = desc->dz.dtype ? shape.cols + shape.gap : 0;
@@ -215,7 +220,7 @@ static void gradients_agree_with_the_reference(void **state) {
                                                [B_KEEP] = 2,
                                                [B_ACCUMULATOR] = 3,
                                                [B_NORM] = 2,
-                                               [B_INPUTS_OF] = 3,
+                                               [B_INPUTS_OF] = BACKWARD_INPUTS,
                                                [B_SHIFT] = 2,
                                                [B_LOCKED] = 2,
                                                [B_PIPELINE] = 2};
