@@ -57,6 +57,7 @@ struct l2_run {
     const struct l2_case *c;
     const char *config;
     uint64_t group_size;
+    bool given; /* the backward takes the forward's lengths */
     struct tensor x, dy, weight, y, norm, dx, dweight, workspace, forward_workspace;
 };
 
@@ -144,8 +145,9 @@ static clnorm_l2_norm_backward_desc backward_desc(const struct l2_run *run) {
     desc.dweight.stride = run->c->weight_rows ? run->dweight.stride : 0;
     desc.weight_rows = run->c->weight_rows;
     desc.weight_repeat = run->c->weight_repeat;
-    desc.eps = run->c->eps;
+    desc.eps = run->c->eps + (run->given && run->c->mode == ADD ? 1 : 0); /* which lengths that are given include */
     desc.eps_mode = (clnorm_eps_mode)run->c->mode;
+    desc.norm_given = run->given;
     desc.config = config_of(run->config);
     return desc;
 }
@@ -157,6 +159,7 @@ static clnorm_args gradient_args(const struct l2_run *run) {
     args.dy = tensor_buffer(&run->dy);
     args.dx = tensor_buffer(&run->dx);
     args.dweight = tensor_buffer(&run->dweight);
+    args.norm = run->given ? tensor_buffer(&run->norm) : args.norm;
     args.workspace = tensor_buffer(&run->workspace);
     return args;
 }
@@ -286,11 +289,15 @@ static void results_are_right(void **state) {
     for (size_t i = 0; i < CASES; i++) {
         if (!runs_here(fixture, &cases[i]))
             continue;
-        struct l2_run run = run_make(&cases[i]);
-        run.config = config_here(fixture, &cases[i]);
-        if (!run_execute(fixture, &run) || !run_is_right(&run))
-            fail_msg("case %zu: %" PRIu64 " x %" PRIu64 " on %s", i, cases[i].rows, cases[i].cols, fixture->device.name);
-        run_free(&run);
+        for (int given = 0; given < 2; given++) {
+            struct l2_run run = run_make(&cases[i]);
+            run.config = config_here(fixture, &cases[i]);
+            run.given = given;
+            if (!run_execute(fixture, &run) || !run_is_right(&run))
+                fail_msg("case %zu: %" PRIu64 " x %" PRIu64 ", lengths %s, on %s", i, cases[i].rows, cases[i].cols,
+                         given ? "given" : "computed", fixture->device.name);
+            run_free(&run);
+        }
         ran++;
     }
     const bool all = fixture->device.kind == CLNORM_DEVICE_CPU && fixture->device.fp64 && !fixture_is_slow(fixture);

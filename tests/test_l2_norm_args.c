@@ -53,6 +53,12 @@ static void bad_descriptors_are_refused(void **state) {
     refuse(fixture, &desc, CLNORM_OVERFLOW, "x has 18446744073709551615");
     clnorm_l2_norm_backward_desc backward = CLNORM_L2_NORM_BACKWARD_DESC_INIT;
     clnorm_plan *plan = NULL;
+    backward.rows = 4;
+    backward.cols = 64;
+    backward.norm_given = 2;
+    assert_int_equal(clnorm_l2_norm_backward_plan_create(fixture->context, &backward, &plan), CLNORM_INVALID_VALUE);
+    assert_detail("desc.norm_given is 2: expected 0 or 1");
+    backward.norm_given = 0;
     backward.rows = UINT64_C(1) << 61;
     backward.cols = 1;
     backward.x.dtype = CLNORM_F16;

@@ -313,6 +313,7 @@ static void l2_norm_gradient(void **state) {
         outer_tensor(&cln_l2_norm_backward, &back, "weight")->dtype = CLNORM_F32;
         outer_tensor(&cln_l2_norm_backward, &back, "dweight")->dtype = CLNORM_F32;
         set_dtypes(&cln_l2_norm_backward, &back, dtype);
+        ((clnorm_l2_norm_backward_desc *)(void *)back.bytes)->norm_given = i % 4 == 1;
         const struct outer_layout of_back[] = {wide("x", d, 0), of_one_sample("dy", d, 0), packed("dx", d, i % 2), end};
         assert_true(outer_case_passes(fixture, &cln_l2_norm_backward, &back, of_back, NULL, NULL));
     }

@@ -65,9 +65,9 @@ CLNORM_API clnorm_status clnorm_l2_norm(clnorm_context *context, cl_command_queu
  *   dx = (g − x̂ · Σ(x̂ · g)) / length;   dx = g / eps where the length is eps (CLNORM_EPS_FLOOR)
  *   dweight = Σ dy · x̂, over the rows that take that row of the weight
  *
- * The lengths are computed again from x, into the workspace. dweight's sum over rows is that of CLNORM_REDUCTION_PARTIAL
- * in norm.h, and has the same bits from run to run. With 0 rows it is 0. dx may be x or dy itself. Thread safety and errors
- * as in plan.h. */
+ * The lengths are the forward's norm with norm_given, and are else computed again from x, into the workspace. dweight's sum
+ * over rows is that of CLNORM_REDUCTION_PARTIAL in norm.h, and has the same bits from run to run. With 0 rows it is 0. dx
+ * may be x or dy itself. Thread safety and errors as in plan.h. */
 typedef struct clnorm_l2_norm_backward_desc {
     uint64_t size;          /* sizeof(clnorm_l2_norm_backward_desc) */
     uint64_t rows;          /* 0 and up */
@@ -82,7 +82,9 @@ typedef struct clnorm_l2_norm_backward_desc {
     clnorm_tensor dweight; /* [weight_rows, cols]; CLNORM_DTYPE_NONE: not computed */
     double eps;            /* as in the forward */
     clnorm_eps_mode eps_mode;
+    uint32_t norm_given;      /* 1: read norm, as the forward saved it with the same eps and eps_mode */
     uint32_t batch_invariant; /* as in the forward, of dx */
+    uint32_t reserved;        /* 0 */
     clnorm_config config;     /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_l2_norm_backward_desc;
 
@@ -90,7 +92,7 @@ typedef struct clnorm_l2_norm_backward_desc {
 #define CLNORM_L2_NORM_BACKWARD_DESC_INIT                                                                               \
     {                                                                                                                   \
         sizeof(clnorm_l2_norm_backward_desc), 0, 0, 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
-            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-12, CLNORM_EPS_ADD, 0, CLNORM_CONFIG_AUTOMATIC                   \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-12, CLNORM_EPS_ADD, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC             \
     }
 CLNORM_API void clnorm_l2_norm_backward_desc_init(clnorm_l2_norm_backward_desc *desc);
 

@@ -144,6 +144,8 @@ def test_options_that_would_have_no_effect_are_refused(message, call):
     ("weight: expected a dtype of float32, float64, as x has float64, got float16",
      lambda: clnorm.rms_norm(D, X[0].astype("f2"))),
     ("weight: expected a dtype of float64, as x has float64, got float32", lambda: clnorm.l2_norm(D, X[0])),
+    ("norm: expected a dtype of float64, as x has float64, got float32", lambda: clnorm.l2_norm_backward(D, D, norm=X[:, 0].copy())),
+    (r"norm: expected shape \(\d+,\), got \(1,\)", lambda: clnorm.l2_norm_backward(X, X, norm=X[:1, 0].copy())),
     ("weight: expected a dtype of float32, float16, bfloat16, as x has float32, got float64",
      lambda: clnorm.group_norm(X, 2, D[0])),
     ("residual: expected a dtype of float32, float16, bfloat16, as x has float32", lambda: clnorm.rms_norm(X, residual=D)),

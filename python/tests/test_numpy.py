@@ -219,6 +219,10 @@ def test_l2_norm(rng):
     gradients = clnorm.l2_norm_backward(x, x)
     assert gradients.dweight is None
     assert numpy.abs(gradients.dx).max() < 1e-5  # dy is x, and y does not change with the length of x
+    again, given = (clnorm.l2_norm_backward(weight + x, x, weight, norm=norm) for norm in (None, out.norm))
+    assert all((a == b).all() for a, b in zip(again, given))
+    reference.assert_close(clnorm.l2_norm_backward(x, x, weight, norm=length.astype("f4") * 2).dweight,
+                           (numpy.asarray(x, "f8") ** 2 / length[:, None] / 2).sum(0), 48)
     weights = rng.standard_normal((3, 48)).astype("f4")
     by_row = numpy.asarray(weights, "f8")[[0, 1, 2, 0, 1, 2]]
     reference.assert_close(clnorm.l2_norm(x, weights, weight_repeat=1), x / length[:, None] * by_row, 48)

@@ -173,3 +173,4 @@ def test_batch_invariance_of_l2_norm_reaches_forward_and_backward():
         ct.l2_norm(x, batch_invariant=on, group_size=8).sum().backward()
         descriptors = [record.kept[0] for record in _call._records.values()]
         assert [(desc.batch_invariant, desc.group_size) for desc in descriptors] == [(on, 8)] * 2
+        assert descriptors[0].save_norm and descriptors[1].norm_given

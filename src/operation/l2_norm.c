@@ -33,9 +33,14 @@ static const struct cln_field_rule forward_fields[] = {
 };
 static const struct cln_field_rule backward_fields[] = {
     {"eps_mode", offsetof(backward_desc, eps_mode), CLNORM_EPS_ADD, CLNORM_EPS_FLOOR, "clnorm_eps_mode"},
+    {"norm_given", offsetof(backward_desc, norm_given), 0, 1, NULL},
     {"batch_invariant", offsetof(backward_desc, batch_invariant), 0, 1, NULL},
+    {"reserved", offsetof(backward_desc, reserved), 0, 0, NULL},
 };
-static const struct cln_statistic_rule statistics[] = {{"norm", CLN_NORM, offsetof(forward_desc, save_norm), true, 1}};
+static const struct cln_statistic_rule forward_statistics[] = {
+    {"norm", CLN_NORM, offsetof(forward_desc, save_norm), true, 1}};
+static const struct cln_statistic_rule backward_statistics[] = {
+    {"norm", CLN_NORM, offsetof(backward_desc, norm_given), false, 1}};
 static const struct cln_enum_option eps_mode = {"eps-mode",
                                                 "L2 norm: add eps to the sum of squares, or floor the length at it (add)",
                                                 "eps_mode",
@@ -78,6 +83,7 @@ static clnorm_norm_backward_desc norm_of_backward(const backward_desc *d) {
     p.dx = d->dx;
     p.dweight = d->dweight;
     p.eps = d->eps;
+    p.rstd_given = d->norm_given;
     p.batch_invariant = d->batch_invariant;
     return p;
 }
@@ -134,8 +140,8 @@ const struct cln_operation cln_l2_norm = {
     .group_size = offsetof(forward_desc, group_size),
     .batch_invariant = offsetof(forward_desc, batch_invariant),
     .eps = offsetof(forward_desc, eps),
-    .statistics = statistics,
-    .statistic_count = sizeof statistics / sizeof *statistics,
+    .statistics = forward_statistics,
+    .statistic_count = sizeof forward_statistics / sizeof *forward_statistics,
     .workload = forward_workload,
     .tuning_key = forward_key,
     .choose = cln_norm_choose,
@@ -159,6 +165,8 @@ const struct cln_operation cln_l2_norm_backward = {
     .group_size = offsetof(backward_desc, group_size),
     .batch_invariant = offsetof(backward_desc, batch_invariant),
     .eps = offsetof(backward_desc, eps),
+    .statistics = backward_statistics,
+    .statistic_count = sizeof backward_statistics / sizeof *backward_statistics,
     .workload = backward_workload,
     .tuning_key = backward_key,
     .choose = cln_config_choose,

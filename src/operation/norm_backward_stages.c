@@ -103,7 +103,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
     const struct cln_argument arguments[] = {
         cln_bind("x", x_of(p)),
         cln_bind("mean", given_or(p->mean_given, CLN_MEAN, layout->mean)),
-        cln_bind("rstd", given_or(p->rstd_given, CLN_RSTD, layout->rstd)),
+        cln_bind("rstd", given_or(p->rstd_given, cln_role_of_rstd(p->norm), layout->rstd)),
         cln_real("weight_offset", p->weight_offset),
         cln_real("eps", p->eps),
         cln_include(map.list),

@@ -77,6 +77,10 @@ clnorm_status cln_norm_choose(const clnorm_device_info *device, const struct cln
 
 /* ---------------------------------------------------------------------------------------------------------- stages */
 
+enum cln_role cln_role_of_rstd(clnorm_norm norm) {
+    return (int)norm >= CLN_L2_NORM ? CLN_NORM : CLN_RSTD;
+}
+
 void cln_norm_spec_norm(clnorm_norm norm, struct cln_spec *spec) {
     spec->floored = (int)norm == CLN_FLOORED_L2_NORM;
     spec->norm = spec->floored ? CLN_L2_NORM : norm;
@@ -150,9 +154,7 @@ struct parts {
 
 /* The statistics and y of the caller. */
 static struct parts outputs_of(const problem *p) {
-    const bool of_length = (int)p->norm >= CLN_L2_NORM;
-    return (struct parts){
-        .mean = {.role = CLN_MEAN}, .rstd = {.role = of_length ? CLN_NORM : CLN_RSTD}, .y = {.role = CLN_Y}};
+    return (struct parts){.mean = {.role = CLN_MEAN}, .rstd = {.role = cln_role_of_rstd(p->norm)}, .y = {.role = CLN_Y}};
 }
 
 /* Segments, or their chunks. */

@@ -10,6 +10,7 @@
 struct ref_l2_norm {
     uint64_t rows, cols, group_size;
     struct ref_tensor x, dy;             /* [rows, cols]; dy: absent in the forward */
+    struct ref_tensor length;            /* [groups, rows], as the forward saved it; absent: computed from x */
     struct ref_tensor weight;            /* [weight_rows, cols]; absent: ones */
     uint64_t weight_rows, weight_repeat; /* weight_rows 0: one row, for all */
     double eps;

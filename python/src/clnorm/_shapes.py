@@ -108,7 +108,7 @@ def same_shape(tensors: dict, like: str, *roles: str) -> None:
 
 def statistics(tensors: dict, shape: tuple) -> None:
     """Checks that statistics have the shape and the dtype that the forward saves them in."""
-    for role in ("mean", "rstd"):
+    for role in ("mean", "rstd", "norm"):
         if role in tensors and tensors[role].shape != tuple(shape):
             fail(role, f"shape {tuple(shape)}", tensors[role].shape)
         if role in tensors and tensors[role].dtype != real(tensors["x"].dtype):

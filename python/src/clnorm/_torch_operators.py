@@ -182,37 +182,47 @@ _LENGTHS = "float eps, str eps_mode, int group_size, int? weight_repeat, bool ba
 
 
 def _run_l2_norm(x, weight, eps, eps_mode, group_size, weight_repeat, batch_invariant):
-    return elementwise.l2_norm(x, weight, eps=eps, eps_mode=eps_mode, group_size=group_size, weight_repeat=weight_repeat,
-                               batch_invariant=batch_invariant)
-
-
-def _run_l2_norm_backward(dy, x, weight, needs_dweight, eps, eps_mode, group_size, weight_repeat, batch_invariant):
-    needs = ["dx", "dweight"] if needs_dweight else ["dx"]
-    return tuple(elementwise.l2_norm_backward(
-        dy, x, weight, eps=eps, eps_mode=eps_mode, group_size=group_size, weight_repeat=weight_repeat,
-        batch_invariant=batch_invariant, needs=needs,
+    return tuple(elementwise.l2_norm(
+        x, weight, eps=eps, eps_mode=eps_mode, group_size=group_size, weight_repeat=weight_repeat,
+        batch_invariant=batch_invariant, save_norm=True,
     ))
 
 
-def _fake_l2_norm_backward(dy, x, weight, needs_dweight, *options):
+def _fake_l2_norm(x, weight, eps, eps_mode, group_size, *options):
+    shape = groups_shape(x.shape[:-1], x.shape[-1], group_size)
+    return x.new_empty(x.shape), x.new_empty(shape, dtype=_real(x.dtype))
+
+
+def _run_l2_norm_backward(dy, x, weight, norm, needs_dweight, eps, eps_mode, group_size, weight_repeat, batch_invariant):
+    needs = ["dx", "dweight"] if needs_dweight else ["dx"]
+    return tuple(elementwise.l2_norm_backward(
+        dy, x, weight, eps=eps, eps_mode=eps_mode, group_size=group_size, weight_repeat=weight_repeat,
+        batch_invariant=batch_invariant, norm=norm, needs=needs,
+    ))
+
+
+def _fake_l2_norm_backward(dy, x, weight, norm, needs_dweight, *options):
     return x.new_empty(x.shape), weight.new_empty(weight.shape) if needs_dweight else absent(x)
 
 
 def _save_l2_norm(ctx, inputs, output):
     x, weight, *ctx.options = inputs
-    ctx.save_for_backward(x, weight)
+    _, norm = output
+    ctx.mark_non_differentiable(norm)
+    ctx.save_for_backward(x, weight, norm)
 
 
-def _l2_norm_gradients(ctx, dy):
-    x, weight = ctx.saved_tensors
+def _l2_norm_gradients(ctx, dy, dnorm):
+    x, weight, norm = ctx.saved_tensors
     needs_dweight = ctx.needs_input_grad[1]
-    dx, dweight = _l2_norm_backward(dy, x, weight, needs_dweight, *ctx.options)
+    dx, dweight = _l2_norm_backward(dy, x, weight, norm, needs_dweight, *ctx.options)
     return dx, dweight if needs_dweight else None, *[None] * len(ctx.options)
 
 
-define("l2_norm", f"(Tensor x, Tensor? weight, {_LENGTHS}) -> Tensor", _run_l2_norm, _like_first)
+define("l2_norm", f"(Tensor x, Tensor? weight, {_LENGTHS}) -> (Tensor y, Tensor norm)", _run_l2_norm, _fake_l2_norm)
 _l2_norm_backward = define_gradient(
-    "l2_norm", f"(Tensor dy, Tensor x, Tensor? weight, bool needs_dweight, {_LENGTHS}) -> (Tensor dx, Tensor dweight)",
+    "l2_norm",
+    f"(Tensor dy, Tensor x, Tensor? weight, Tensor norm, bool needs_dweight, {_LENGTHS}) -> (Tensor dx, Tensor dweight)",
     _run_l2_norm_backward, _fake_l2_norm_backward,
 )
 l2_norm = differentiate("l2_norm", _run_l2_norm, _l2_norm_gradients, _save_l2_norm)

@@ -26,6 +26,7 @@ from clnorm._shapes import (
     same_shape,
     scale_shape,
     split,
+    statistics,
     weight_map,
     wide_dtype,
     with_dx,
@@ -130,27 +131,35 @@ def _l2_norm_weights(options):
 
 
 def _l2_norm_kinds(tensors, options):
-    return {role: _l2_norm_weights(options) if role == "weight" else MATRIX for role in tensors}
+    others = {"weight": _l2_norm_weights(options), "norm": PLAIN}
+    return {role: others.get(role, MATRIX) for role in tensors}
+
+
+def _lengths_shape(tensors, options):
+    shape = tensors["x"].shape
+    split("x", shape, 1)
+    return groups_shape(shape[:-1], shape[-1], options[2])
 
 
 def _describe_l2_norm(tensors, options):
-    x, group_size, (dtype, save_norm) = tensors["x"], options[2], options[5:]
+    x, (dtype, save_norm) = tensors["x"], options[5:]
     outputs = [Output("y", x.shape, wide_dtype("dtype", dtype, tensors))]
     if save_norm:
-        split("x", x.shape, 1)
-        shape = groups_shape(x.shape[:-1], x.shape[-1], group_size)
-        outputs.append(Output("norm", shape, real(x.dtype), PLAIN))
+        outputs.append(Output("norm", _lengths_shape(tensors, options), real(x.dtype), PLAIN))
     fields = _l2_norm_fields(tensors, options) | {"save_norm": save_norm}
     return _rows(tensors, "x", outputs, fields, _l2_norm_kinds(tensors, options))
 
 
 def _describe_l2_norm_backward(tensors, options):
     same_shape(tensors, "x", "dy")
+    if "norm" in tensors:
+        statistics(tensors, _lengths_shape(tensors, options))
     dtype, wanted = options[5:]
     outputs = [Output("dx", tensors["x"].shape, wide_dtype("dx_dtype", dtype, tensors))]
     if "dweight" in wanted:
         outputs.append(Output("dweight", tensors["weight"].shape, tensors["weight"].dtype, _l2_norm_weights(options)))
-    return _rows(tensors, "x", outputs, _l2_norm_fields(tensors, options), _l2_norm_kinds(tensors, options))
+    fields = _l2_norm_fields(tensors, options) | {"norm_given": "norm" in tensors}
+    return _rows(tensors, "x", outputs, fields, _l2_norm_kinds(tensors, options))
 
 
 def _describe_quantize(tensors, options):
@@ -195,7 +204,7 @@ _SOFTMAX_BACKWARD = _operation("softmax_backward", _describe_softmax_backward, "
 _GELU = _operation("gelu_forward", _describe_gelu, "x")
 _GELU_BACKWARD = _operation("gelu_backward", _describe_gelu_backward, "dy", "x")
 _L2_NORM = _operation("l2_norm", _describe_l2_norm, "x", "weight")
-_L2_NORM_BACKWARD = _operation("l2_norm_backward", _describe_l2_norm_backward, "dy", "x", "weight")
+_L2_NORM_BACKWARD = _operation("l2_norm_backward", _describe_l2_norm_backward, "dy", "x", "weight", "norm")
 _QUANTIZE = _operation("quantize", _describe_quantize, "x")
 _DEQUANTIZE = _operation("dequantize", _describe_dequantize, "q", "scale", codes=("q",))
 
@@ -323,12 +332,13 @@ def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps
 
 
 def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add",
-                     group_size: int = 0, weight_repeat: Optional[int] = None, dx_dtype: Any = None,
-                     batch_invariant: bool = False, needs: Optional[Sequence[str]] = None,
+                     group_size: int = 0, weight_repeat: Optional[int] = None, norm: Optional[Array] = None,
+                     dx_dtype: Any = None, batch_invariant: bool = False, needs: Optional[Sequence[str]] = None,
                      out: Optional[Array] = None) -> L2NormGradients:
     """The gradients of l2_norm.
 
     dy, x:     of one shape: the gradient of y, and the forward's x. All others are as in l2_norm.
+    norm:      the lengths that the forward saved (save_norm=True); None: they are computed again.
     dx_dtype:  of dx, as dtype in l2_norm. None: x's.
     needs:     the gradients to compute, "dx" or "dx" and "dweight"; None: both where there is a weight.
     out:       the array that dx is written to, which may be dy or x.
@@ -337,7 +347,7 @@ def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps
     wanted = with_dx(needs, *(() if weight is None else ("dweight",)))
     options = (number("eps", eps), eps_mode, integer("group_size", group_size), _repeat(weight_repeat),
                flag("batch_invariant", batch_invariant), optional_dtype("dx_dtype", dx_dtype), wanted)
-    return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), options, first(out)))
+    return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight, norm), options, first(out)))
 
 
 def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor", scale_group: int = 0,

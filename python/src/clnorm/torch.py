@@ -192,7 +192,7 @@ def l2_norm(x: Tensor, weight: Optional[Tensor] = None, eps: float = 1e-12, eps_
         _dispatch.check_numbers(
             {"eps": eps}, group_size=group_size, weight_repeat=weight_repeat, batch_invariant=batch_invariant
         )
-    return _operators.l2_norm(x, weight, _number("eps", eps), eps_mode, group_size, weight_repeat, batch_invariant)
+    return _operators.l2_norm(x, weight, _number("eps", eps), eps_mode, group_size, weight_repeat, batch_invariant)[0]
 
 
 def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
