@@ -76,6 +76,13 @@ for family in quantize_segments quantize_tile quantize_largest dequantize; do
     strict $family CL1.2 spir64 -all SCALING=1 STOCHASTIC=1 X_DTYPE=f16 LANES=1 VEC=16 ELEMENT_ALIGNED=1
     strict $family CL1.2 spir64 -all SCALING=2 SCALE_DTYPE=bf16 TRANSPOSED=0 AMAX=0 LANES=1
     strict $family CL1.2 spir64 -all SCALING=1 SCALE_DTYPE=bf16
+    for leads in 0 1; do
+        tails="TAILS=1 LEADS=$leads TRANSPOSED=0"
+        strict $family CL1.2 spir64 -all $tails SCALING=2 X_DTYPE=f16 VEC=8
+        strict $family CL1.2 spir64 -all $tails SCALING=1 STOCHASTIC=1 LANES=1 VEC=16 ELEMENT_ALIGNED=1
+        strict $family CL1.2 nvptx64 -all $tails SCALING=2 X_DTYPE=bf16 VEC=8 ISA=ISA_PTX FP8_ISA=ISA_PTX \
+            REDUCE=REDUCE_SHUFFLE
+    done
 done
 for vec in 1 2 16; do
     strict transpose CL1.2 spir64 -all X_DTYPE=f8e4m3 WRITE_Q=0 VEC=$vec ROW_VEC=$vec

@@ -285,6 +285,16 @@ static const struct quantize_case cases[] = {
     {GROUP, 3, 40, 128, F32, E4M3, F32, false, true, false, 0, 0, 0, {0}, false},
     {WHOLE, 21, 48, 0, F32, E4M3, F32, true, false, true, 0, 0, 0, {0}, true},
     {GROUP, 21, 48, 16, BF16, E5M2, F32, false, false, true, 0, 4, 0, {0}, true},
+    /* contiguous: fewer elements than a row of the kernels, and rows of which the last one is shorter */
+    {WHOLE, 7, 131, 0, BF16, E4M3, F32, false, true, false, 0, 0, 1, {0}, true},
+    {WHOLE, 70, 129, 0, F32, E4M3, BF16, false, true, false, 0, 0, 0, {0}, true},
+    {WHOLE, 71, 131, 0, F16, E5M2, F32, false, false, true, 0, 0, 0, {0}, false},
+    {WHOLE, 64, 128, 0, F32, E5M2, F32, false, false, false, 1.5, 0, 0, {0}, true},
+    /* odd rows apart, alike in x and q or not, with and without random words */
+    {WHOLE, 23, 131, 0, BF16, E4M3, F32, false, true, false, 0, 16, 0, {0}, true},
+    {WHOLE, 6, 130, 0, F32, E4M3, F32, false, false, true, 0, 1, 0, {0}, false},
+    {ROW, 23, 131, 0, F32, E4M3, F32, false, true, false, 0, 16, 1, {0}, true},
+    {ROW, 9, 37, 0, F16, E4M3, F32, false, true, true, 0, 0, 0, {0}, false},
 };
 
 static void codes_are_those_of_the_reference(void **state) {
@@ -310,6 +320,29 @@ static void knobs_change_no_code(void **state) {
         failed += !passes(fixture, &whole);
         failed += !passes(fixture, &row);
     }
+    assert_int_equal(failed, 0);
+}
+
+/* Rows that begin anywhere within a vector, of fewer elements than a vector of each lane too. A CPU has such vectors with
+ * streaming stores only. */
+static void rows_begin_anywhere(void **state) {
+    const struct fixture *fixture = *state;
+    const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU;
+    const uint32_t stores = cpu ? CLN_STORES_STREAMING : CLN_STORES_CACHED;
+    unsigned failed = 0;
+    for (uint32_t vec = 2; vec <= 8; vec *= 2)
+        for (int scaling = WHOLE; scaling <= ROW; scaling++) {
+            const struct cln_config config = {.vec = vec, .lanes = 8, .segments = 2, .stores = stores};
+            const struct quantize_case wide = {ROW,  13,    301, 0,  BF16, E4M3,   F32, false,
+                                               true, false, 0,   16, 0,    config, true};
+            const struct quantize_case narrow = {ROW,  21,    9, 0,  F32, E5M2,   F32,  false,
+                                                 true, false, 0, 16, 0,   config, false};
+            struct quantize_case both[] = {wide, narrow};
+            for (size_t i = 0; i < 2; i++) {
+                both[i].scaling = (clnorm_scaling)scaling;
+                failed += !passes(fixture, &both[i]);
+            }
+        }
     assert_int_equal(failed, 0);
 }
 
@@ -372,6 +405,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_are_those_of_the_reference),
         cmocka_unit_test(knobs_change_no_code),
+        cmocka_unit_test(rows_begin_anywhere),
         cmocka_unit_test(stochastic_rounding_is_unbiased),
         cmocka_unit_test(calls_have_seeds),
     };

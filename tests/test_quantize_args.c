@@ -74,6 +74,8 @@ static void bad_descriptors_are_refused(void **state) {
     check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.seed is 1");
     desc = good;
     desc.cols = 63;
+    desc.q.scaling = CLNORM_SCALING_GROUP;
+    desc.q.scale_group = 21;
     KNOB(desc.config, vec) = 2;
     check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 2");
     desc = good;

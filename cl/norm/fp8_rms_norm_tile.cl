@@ -30,7 +30,8 @@ static inline struct columns columns_at(const struct call *call, const ulong col
     return (struct columns){weight_at(call, column)};
 }
 
-static inline struct taken take(const struct call *call, const ulong row, const ulong column) {
+static inline struct taken take(const struct call *call, const ulong row, const ulong column, const bool whole) {
+    (void)whole;
     return (struct taken){load_codes(call, row, column, LOAD_PLAIN), scale_of_x(call, row, column), call->rstd[row]};
 }
 
@@ -46,6 +47,13 @@ static inline BYTES codes_of(const struct call *call, const struct columns *colu
     return NARROW(Q_DTYPE)(weighted(x * factor, columns->weight));
 #endif
 }
+
+#if WRITE_Q
+static inline void put(const struct call *call, const ulong row, const ulong column, const BYTES codes, const bool whole) {
+    (void)whole;
+    store_bytes(call->q + row * call->q_stride + column, codes, call->aligned);
+}
+#endif
 
 #include "quantize/tile.h"
 

@@ -1,10 +1,10 @@
 /* Numbers from codes and their scales. LANES work-items share a row, and a work-group takes SEGMENTS rows at a time.
  *
  * Macros (src/program/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE, SCALING, GROUP_SIZE, GROUPS, VEC, LANES, SEGMENTS, STORES,
- * ISA, FP8_ISA, ELEMENT_ALIGNED. */
+ * ISA, FP8_ISA, ELEMENT_ALIGNED; perhaps LEADS and TAILS. */
 
 #include "common/arguments.h"
-#include "quantize/quantize.h"
+#include "common/fp8.h"
 #include "quantize/quantize_args.h"
 
 struct call {
@@ -12,14 +12,25 @@ struct call {
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
+#include "quantize/row.h"
+
+DEFINE_LOAD_SOME(load_some_codes, Q_DTYPE)
+DEFINE_STORE_SOME(store_some_x, X_DTYPE)
+
 static inline void dequantize_row(const struct call *call, const ulong row) {
-    for (ulong column = get_local_id(0) % LANES * VEC; column < call->cols; column += LANES * VEC) {
+    const global uchar *const q = call->q + row * call->q_stride - lead_of(call, row);
+    global STORAGE(X_DTYPE) *const x = call->x + row * call->x_stride - lead_of(call, row);
+    const ulong end = end_of_row(call, row);
+    for (ulong column = get_local_id(0) % LANES * VEC; column < end; column += LANES * VEC) {
         const ulong index = SCALING == SCALING_TENSOR ? 0
                             : SCALING == SCALING_ROW  ? row
                                                       : row * GROUPS + column / GROUP_SIZE;
-        const floatv codes = WIDEN(Q_DTYPE)(load_bytes(call->q + row * call->q_stride + column, call->aligned, LOAD_LAST));
-        STORE(X_DTYPE)
-        (call->x + row * call->x_stride + column, codes * LOAD1(SCALE_DTYPE)(call->scale + index), call->aligned);
+        const float scale = LOAD1(SCALE_DTYPE)(call->scale + index);
+        const struct part part = part_of(call, row, column);
+        if (is_whole(part))
+            STORE(X_DTYPE)
+        (x + column, WIDEN(Q_DTYPE)(load_bytes(q + column, call->aligned, LOAD_LAST)) * scale, call->aligned);
+        else store_some_x(x + column, NARROW(X_DTYPE)(WIDEN(Q_DTYPE)(load_some_codes(q + column, part)) * scale), part);
     }
 }
 

@@ -1,5 +1,5 @@
 /* The arguments of the kernels that quantise and dequantise: see cl/common/arguments.h. By SCALING the scales are [1],
- * [rows] or [rows, GROUPS]; amax has the same shape. */
+ * [rows] or [rows, GROUPS]; amax has the same shape. elements: of x. */
 #ifndef QUANTIZE_ARGS_H
 #define QUANTIZE_ARGS_H
 
@@ -8,6 +8,7 @@
     USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                        \
     USE(MATRIX, WRITE_Q, global uchar *, q)                                   \
     USE(NUMBER, 1, ulong, cols)                                               \
+    USE(NUMBER, TAILS, ulong, elements)                                       \
     USE(SEED, STOCHASTIC, ulong, seed)
 
 /* work: segments. With SCALING_TENSOR amax is [work-groups]. */
@@ -42,7 +43,8 @@
     USE(VECTOR, 1, const global STORAGE(SCALE_DTYPE) *, scale)                \
     USE(MATRIX, 1, global STORAGE(X_DTYPE) *, x)                              \
     USE(NUMBER, 1, ulong, iterations)                                         \
-    USE(NUMBER, 1, ulong, cols)
+    USE(NUMBER, 1, ulong, cols)                                               \
+    USE(NUMBER, TAILS, ulong, elements)
 /* clang-format on */
 
 #endif

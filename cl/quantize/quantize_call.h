@@ -1,14 +1,39 @@
-/* Quantises one vector of x. VEC divides cols and GROUP_SIZE, so that a vector has one scale. The including file has a
- * struct call with QUANTIZE_COMMON_ARGS and aligned. */
+/* Quantises one vector of x. VEC divides GROUP_SIZE, so that a vector has one scale. The including file has a struct call
+ * with QUANTIZE_COMMON_ARGS and aligned. */
 #ifndef QUANTIZE_CALL_H
 #define QUANTIZE_CALL_H
 
 #include "quantize/quantize.h"
+#include "quantize/row.h"
+
+DEFINE_LOAD_SOME(load_some_x, X_DTYPE)
+
+/* Loads a vector that lies in its row. */
+static inline PACKED(X_DTYPE)
+    load_whole(const struct call *call, const ulong row, const ulong column, const enum load_hint hint) {
+    return LOAD(X_DTYPE)(call->x + row * call->x_stride + column - lead_of(call, row), call->aligned, hint);
+}
 
 static inline PACKED(X_DTYPE)
     load_x(const struct call *call, const ulong row, const ulong column, const enum load_hint hint) {
-    return LOAD(X_DTYPE)(call->x + row * call->x_stride + column, call->aligned, hint);
+    const struct part part = part_of(call, row, column);
+    return is_whole(part) ? load_whole(call, row, column, hint)
+                          : load_some_x(call->x + row * call->x_stride + column - lead_of(call, row), part);
 }
+
+#if WRITE_Q
+DEFINE_STORE_SOME(store_some_codes, Q_DTYPE)
+
+/* Writes the codes of one vector of q. whole: it lies in its row. */
+static inline void put(const struct call *call, const ulong row, const ulong column, const BYTES codes, const bool whole) {
+    const struct part part = part_of(call, row, column);
+    global uchar *const q = call->q + row * call->q_stride + column - lead_of(call, row);
+    if (whole || is_whole(part))
+        store_bytes(q, codes, call->aligned);
+    else
+        store_some_codes(q, codes, part);
+}
+#endif
 
 #if STOCHASTIC
 /* Random words depend on the call's seed and an element's place in x alone: a draw has words for four neighbouring
@@ -19,6 +44,7 @@ static inline uint4 draw(const struct call *call, const ulong element) {
                       (uint2)((uint)call->seed, (uint)(call->seed >> 32)));
 }
 
+/* Rows have no leads here: a vector's first element is a multiple of VEC. */
 static inline uintv random_at(const struct call *call, const ulong row, const ulong column) {
     const ulong element = row * call->cols + column;
 #if VEC >= 4

@@ -3,7 +3,8 @@
  * of them, and the last one may be shorter. With SCALING_TENSOR only amax is written, one for each work-group.
  *
  * Macros (src/program/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, WRITE_Q, SCALING,
- * GROUP_SIZE, GROUPS, STOCHASTIC, VEC, LANES, SEGMENTS, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
+ * GROUP_SIZE, GROUPS, STOCHASTIC, VEC, LANES, SEGMENTS, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED; perhaps LEADS and
+ * TAILS. */
 
 #include "common/arguments.h"
 #include "quantize/magnitude.h"
@@ -40,9 +41,8 @@ static inline float put_scale(const struct call *call, const ulong index, const 
 
 #if PRESENT(SCALE_DTYPE) && WRITE_Q
 static inline void put_codes(const struct call *call, const ulong row, const ulong column, const PACKED(X_DTYPE) x,
-                             const float scale) {
-    store_bytes(call->q + row * call->q_stride + column, quantized(call, row, column, WIDEN(X_DTYPE)(x), scale),
-                call->aligned);
+                             const float scale, const bool whole) {
+    put(call, row, column, quantized(call, row, column, WIDEN(X_DTYPE)(x), scale), whole);
 }
 #endif
 
@@ -84,7 +84,7 @@ INLINED void take_segments(const struct call *call, const ulong first, const ulo
         if (is_there(call, &place)) {
             const float scale = put_scale(call, first + k * SEGMENTS, amax, get_local_id(0) % LANES == 0);
 #if PRESENT(SCALE_DTYPE) && WRITE_Q
-            put_codes(call, place.row, place.column, x[k], scale);
+            put_codes(call, place.row, place.column, x[k], scale, false);
 #else
             (void)scale;
 #endif
@@ -113,18 +113,22 @@ static inline ulong begin_of(const ulong index) {
 }
 
 static inline ulong end_of(const struct call *call, const ulong index) {
-    return SCALING == SCALING_GROUP ? min(begin_of(index) + GROUP_SIZE, call->cols) : call->cols;
+    return SCALING == SCALING_GROUP ? min(begin_of(index) + GROUP_SIZE, call->cols) : end_of_row(call, row_of(index));
 }
 
 /* The largest magnitude of a lane's part of a segment. */
 static inline float amax_of(const struct call *call, const ulong row, const ulong begin, const ulong end) {
     largest magnitudes = 0;
     ulong column = begin;
-    for (; column + (AT_ONCE - 1) * STEP < end; column += AT_ONCE * STEP) {
+    if (LEADS && column < VEC && column < end) { /* all others are whole, up to the last one */
+        magnitudes = larger_of(magnitudes, WIDEN(X_DTYPE)(load_x(call, row, column, LOAD_FIRST)));
+        column += STEP;
+    }
+    for (; column + (AT_ONCE - 1) * STEP + VEC <= end; column += AT_ONCE * STEP) {
         PACKED(X_DTYPE) x[AT_ONCE];
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
-            x[k] = load_x(call, row, column + k * STEP, LOAD_FIRST);
+            x[k] = load_whole(call, row, column + k * STEP, LOAD_FIRST);
         begin_loads();
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
@@ -135,6 +139,25 @@ static inline float amax_of(const struct call *call, const ulong row, const ulon
     return largest_of(magnitudes);
 }
 
+#if PRESENT(SCALE_DTYPE) && WRITE_Q
+/* Writes the codes of a lane's part of a segment. */
+static inline void put_lane(const struct call *call, const ulong row, const ulong begin, const ulong end,
+                            const float scale) {
+    ulong column = begin;
+    if (LEADS && column < VEC && column < end) {
+        put_codes(call, row, column, load_x(call, row, column, LOAD_LAST), scale, false);
+        column += STEP;
+    }
+#if LANES > 1 && !ON_CPU
+#pragma unroll 4
+#endif
+    for (; column + VEC <= end; column += STEP)
+        put_codes(call, row, column, load_whole(call, row, column, LOAD_LAST), scale, true);
+    if (TAILS && column < end)
+        put_codes(call, row, column, load_x(call, row, column, LOAD_LAST), scale, false);
+}
+#endif
+
 /* One segment of LANES work-items. */
 INLINED float take_segment(const struct call *call, const ulong index, struct lanes *lanes) {
     const bool active = index < call->work;
@@ -143,11 +166,7 @@ INLINED float take_segment(const struct call *call, const ulong index, struct la
     const float own_amax = largest_over_lanes(lanes, amax_of(call, row, begin + lane * VEC, end));
     const float scale = put_scale(call, index, own_amax, active && lane == 0);
 #if PRESENT(SCALE_DTYPE) && WRITE_Q
-#if LANES > 1
-#pragma unroll 4
-#endif
-    for (ulong column = begin + lane * VEC; column < end; column += STEP)
-        put_codes(call, row, column, load_x(call, row, column, LOAD_LAST), scale);
+    put_lane(call, row, begin + lane * VEC, end, scale);
 #else
     (void)scale;
 #endif

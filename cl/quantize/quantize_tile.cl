@@ -2,7 +2,7 @@
  *
  * Macros (src/program/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: the scale is an argument), SCALING, GROUP_SIZE, GROUPS,
  * STOCHASTIC, WRITE_Q, TRANSPOSED, AMAX, TILE_ROWS, TILE_COLS, ROW_VEC, VEC, LANES, SEGMENTS (1), REDUCE, STORES, ISA,
- * FP8_ISA, ELEMENT_ALIGNED. */
+ * FP8_ISA, ELEMENT_ALIGNED; perhaps LEADS and TAILS. */
 
 #include "common/arguments.h"
 #include "quantize/quantize.h"
@@ -46,8 +46,9 @@ static inline float scale_at_place(const struct call *call, const ulong row, con
 #endif
 }
 
-static inline struct taken take(const struct call *call, const ulong row, const ulong column) {
-    return (struct taken){load_x(call, row, column, LOAD_LAST), scale_at_place(call, row, column)};
+static inline struct taken take(const struct call *call, const ulong row, const ulong column, const bool whole) {
+    return (struct taken){whole ? load_whole(call, row, column, LOAD_LAST) : load_x(call, row, column, LOAD_LAST),
+                          scale_at_place(call, row, column)};
 }
 
 static inline BYTES codes_of(const struct call *call, const struct columns *columns, const struct taken *taken,

@@ -101,7 +101,7 @@ INLINED void put_rows(const struct call *call, const ulong first_row, const ulon
     const uint quads_at_once = LANES > TILE_VECTORS ? LANES / TILE_VECTORS : 1;
     for (uint vector = item % TILE_VECTORS; vector < TILE_VECTORS; vector += LANES) {
         const ulong column = first_column + vector * VEC;
-        if (!whole && column >= call->cols)
+        if (!whole && column >= reach_of(call))
             break;
         const struct columns columns = columns_at(call, column);
 #pragma unroll 1
@@ -111,7 +111,7 @@ INLINED void put_rows(const struct call *call, const ulong first_row, const ulon
                 break;
             const uint last = whole || call->rows - row >= QUAD ? QUAD - 1 : (uint)(call->rows - row) - 1;
             BYTES codes[QUAD];
-            put_quad(call, &columns, row, last, column, codes);
+            put_quad(call, &columns, row, last, column, whole, codes);
             if (TRANSPOSED)
                 put_words(tile, vector * VEC, quad * QUAD, codes);
         }

@@ -79,12 +79,12 @@ INLINED void put_rows(const struct call *call, const ulong first_row, const ulon
     (void)whole;
     local uint *words = (local uint *)tile;
     const uint rows = (uint)min((ulong)TILE_ROWS, call->rows - first_row);
-    const uint cols = (uint)min((ulong)TILE_COLS, call->cols - first_column);
+    const uint cols = (uint)min((ulong)TILE_COLS, reach_of(call) - first_column);
     for (uint row = 0; row < rows; row += QUAD) {
         for (uint c = 0; c < cols; c += VEC) {
             const struct columns columns = columns_at(call, first_column + c);
             BYTES codes[QUAD];
-            put_quad(call, &columns, first_row + row, min((uint)QUAD, rows - row) - 1, first_column + c, codes);
+            put_quad(call, &columns, first_row + row, min((uint)QUAD, rows - row) - 1, first_column + c, false, codes);
             if (TRANSPOSED) {
                 uintv word = 0;
 #pragma unroll

@@ -27,7 +27,8 @@ static inline struct columns columns_at(const struct call *call, const ulong col
     return (struct columns){0};
 }
 
-static inline struct taken take(const struct call *call, const ulong row, const ulong column) {
+static inline struct taken take(const struct call *call, const ulong row, const ulong column, const bool whole) {
+    (void)whole;
     return (struct taken){load_bytes(call->codes + row * call->codes_stride + column, call->aligned, LOAD_LAST)};
 }
 

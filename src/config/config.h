@@ -19,7 +19,7 @@ enum cln_kind {
 /* The properties of a problem on which the choice depends. */
 struct cln_workload {
     uint64_t rows, groups, group_size;
-    uint64_t whole;     /* 8-bit operations: elements that vec must divide on every device; others: 0 */
+    uint64_t whole;     /* elements that vec must divide on every device; 0: it may be any */
     uint64_t alignment; /* elements: the largest power of two that divides group_size and every row stride */
     /* Elements: the widest vector within which segments may begin anywhere (cl/common/lead.h); 0: none. */
     uint64_t lead_vec;

@@ -12,20 +12,29 @@ static const struct cln_tensor_rule tensors[] = {
     {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_F32_OR_LESS, CLN_REFUSED, true, CLN_ROLES},
 };
 
+static struct cln_fp8_rows rows_of(const void *desc) {
+    const problem *const p = desc;
+    return cln_fp8_rows_of(desc, &p->x, &p->q, p->q.scaling == CLNORM_SCALING_TENSOR);
+}
+
 /* A work-group takes whole rows. All elements of a vector have the same scale. */
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const problem *const p = desc;
-    return cln_fp8_workload(operation, desc, p->x.dtype, p->q.scale_group);
+    const struct cln_fp8_rows rows = rows_of(desc);
+    (void)operation;
+    return cln_fp8_rows_workload(&rows, p->x.dtype, p->q.scale_group, p->q.scaling != CLNORM_SCALING_GROUP);
 }
 
 static const struct cln_kernel kernel = CLN_KERNEL_PAIR(dequantize, dequantize, DEQUANTIZE_ARGS);
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const problem *const p = desc;
+    const struct cln_fp8_rows rows = rows_of(desc);
     if (!work->rows)
         return CLNORM_SUCCESS;
-    const struct cln_launch launch = cln_launch_of(&plan->config, p->rows);
+    const struct cln_launch launch = cln_launch_of(&plan->config, rows.rows);
     struct cln_spec spec = cln_fp8_spec(&plan->context->device, &plan->config);
+    cln_fp8_spec_rows(plan, &rows, &spec);
     spec.x_dtype = p->x.dtype;
     spec.q_dtype = p->q.dtype;
     spec.scale_dtype = p->q.scale_dtype;
@@ -35,15 +44,18 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
         spec.groups = cln_divide_up(p->cols, p->q.scale_group);
     }
     const struct cln_argument arguments[] = {
+        cln_bind_part("q", (struct cln_binding){.role = CLN_Q}, rows.q_stride),
+        cln_bind_part("x", (struct cln_binding){.role = CLN_X}, rows.x_stride),
         cln_integer("iterations", launch.iterations),
-        cln_integer("cols", p->cols),
+        cln_integer("cols", rows.cols),
+        cln_integer("elements", rows.elements),
         {0},
     };
     const struct cln_stage_recipe recipe = {
         .kernel = &kernel,
         .spec = &spec,
         .arguments = arguments,
-        .work = p->rows,
+        .work = rows.rows,
         .groups = launch.groups,
         .items = launch.items,
     };

@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "base/dtype.h"
 #include "base/status.h"
+#include "config/resources.h"
 #include "plan/stage.h"
 #include "quantize/quantize_args.h"
 #include "quantize/transpose_args.h"
@@ -28,12 +29,48 @@ struct cln_workload cln_fp8_workload(const struct cln_operation *operation, cons
     };
 }
 
+struct cln_fp8_rows cln_fp8_rows_of(const struct cln_desc_head *head, const clnorm_tensor *x, const clnorm_tensor *q,
+                                    bool whole) {
+    enum { CUT_COLS = 4096 };
+    struct cln_fp8_rows rows = {head->rows, head->cols, x->stride, q->stride, head->rows * head->cols, false};
+    rows.cut = whole && rows.elements && x->stride == head->cols && q->stride == head->cols;
+    if (rows.cut) {
+        rows.cols = rows.x_stride = rows.q_stride = cln_smaller(rows.elements, CUT_COLS);
+        rows.rows = cln_divide_up(rows.elements, rows.cols);
+    }
+    return rows;
+}
+
+struct cln_workload cln_fp8_rows_workload(const struct cln_fp8_rows *rows, clnorm_dtype x_dtype, uint64_t divisor,
+                                          bool leads) {
+    enum { ANY = 16 };
+    const uint64_t strides = rows->rows > 1 ? rows->x_stride | rows->q_stride : 0;
+    return (struct cln_workload){
+        .users = CLN_KNOBS_QUANTIZE,
+        .rows = rows->rows,
+        .groups = 1,
+        .group_size = rows->cols,
+        .whole = divisor ? cln_lowest_bit(divisor) : 0,
+        .alignment = cln_lowest_bit(strides | divisor | ANY),
+        .lead_vec = leads ? cln_lowest_bit((rows->x_stride ^ rows->q_stride) | ANY) : 0,
+        .x_size = clnorm_dtype_size(x_dtype),
+        .held_size = clnorm_dtype_size(x_dtype),
+        .norm = CLNORM_RMS_NORM,
+        .real_size = sizeof(cl_float),
+    };
+}
+
+void cln_fp8_spec_rows(const clnorm_plan *plan, const struct cln_fp8_rows *rows, struct cln_spec *spec) {
+    spec->leads = cln_leads(&plan->work, &plan->config);
+    spec->tails = spec->leads || rows->cols % plan->config.vec != 0 || rows->elements != rows->rows * rows->cols;
+}
+
 /* Lanes of a segment on an NVIDIA GPU. A lane loads four vectors at once, or eight of a long segment; 0: there are too few
  * vectors for that. Of an 8-bit x a lane takes two rows and up to sixteen vectors of each, so that there are fewer sums
  * over lanes to wait for. With few pairs of rows more lanes share each pair, to keep the whole device busy. */
 static uint32_t lanes_of(const clnorm_device_info *device, const struct cln_workload *work, uint32_t vec) {
     const uint64_t most = cln_power_of_two_at_most(device->max_work_group_size);
-    const uint64_t vectors = work->group_size / vec;
+    const uint64_t vectors = cln_divide_up(work->group_size, vec);
     const uint64_t pairs = cln_larger(work->rows * work->groups / 2, 1), busy = 1024 * (uint64_t)device->compute_units;
     const uint64_t of_pairs = cln_larger(cln_smaller(cln_larger(vectors / 16, 8), 32), busy / pairs);
     const uint64_t wish = cln_smaller(vectors / 4, work->x_size == 1 ? of_pairs : cln_larger(vectors / 8, 16));
@@ -45,11 +82,11 @@ clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_
     enum { GROUP_ITEMS = 128 }; /* of an 8-bit x */
     const uint64_t whole = work->whole;
     struct cln_config wish = *forced;
-    if (forced->vec && whole % forced->vec)
+    if (forced->vec && whole % forced->vec) /* whole 0: it may be any */
         return cln_config_refuse("vec", forced->vec,
                                  "a divisor of cols, and of the columns of a group or of a scale, in this operation");
     if (!wish.vec && cln_config_element_aligned(device, &wish))
-        wish.vec = (uint32_t)cln_smaller(whole, 16);
+        wish.vec = (uint32_t)cln_smaller(cln_or_else(whole, cln_power_of_two_at_least(work->group_size)), 16);
     clnorm_status status = cln_config_choose_reread(device, work, &wish, config);
     if (status || device->family != CLNORM_PLATFORM_NVIDIA || forced->lanes || forced->segments)
         return status;

@@ -10,6 +10,26 @@
 struct cln_workload cln_fp8_workload(const struct cln_operation *operation, const void *desc, clnorm_dtype x_dtype,
                                      uint64_t scale_group);
 
+/* The rows in which kernels take x and its codes. Contiguous tensors with one scale are cut into rows of another length, of
+ * which the last one may be shorter. */
+struct cln_fp8_rows {
+    uint64_t rows, cols, x_stride, q_stride;
+    uint64_t elements; /* of x */
+    bool cut;
+};
+
+/* whole: neither more than one scale nor a transposed copy depends on the rows. */
+struct cln_fp8_rows cln_fp8_rows_of(const struct cln_desc_head *head, const clnorm_tensor *x, const clnorm_tensor *q,
+                                    bool whole);
+
+/* Their workload. divisor: vectors divide it; 0: they may be of any size. leads: rows may begin anywhere within a vector.
+ */
+struct cln_workload cln_fp8_rows_workload(const struct cln_fp8_rows *rows, clnorm_dtype x_dtype, uint64_t divisor,
+                                          bool leads);
+
+/* Sets the macros of cl/quantize/leads.h. */
+void cln_fp8_spec_rows(const clnorm_plan *plan, const struct cln_fp8_rows *rows, struct cln_spec *spec);
+
 /* A cln_choose_fn for kernels whose work-groups loop over segments of work->group_size elements. vec divides
  * work->whole, so that rows consist of whole vectors. */
 clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_workload *work,

@@ -26,9 +26,21 @@ static bool transposes(const problem *p) {
     return p->q_t.dtype != CLNORM_DTYPE_NONE;
 }
 
-/* Elements of a row that share a scale. */
-static uint64_t group_of(const problem *p) {
-    return p->q.scaling == CLNORM_SCALING_GROUP ? p->q.scale_group : p->cols;
+/* The problem, and the rows in which kernels take it. */
+struct job {
+    const problem *p;
+    struct cln_fp8_rows rows;
+    uint64_t group;  /* elements of a row that share a scale */
+    uint64_t groups; /* of a row */
+};
+
+static struct job job_of(const void *desc) {
+    const problem *const p = desc;
+    struct job job = {.p = p};
+    job.rows = cln_fp8_rows_of(desc, &p->x, &p->q, p->q.scaling == CLNORM_SCALING_TENSOR && !transposes(p));
+    job.group = p->q.scaling == CLNORM_SCALING_GROUP ? p->q.scale_group : job.rows.cols;
+    job.groups = cln_divide_up(job.rows.cols, job.group);
+    return job;
 }
 
 static clnorm_status check(const clnorm_device_info *device, void *desc) {
@@ -44,20 +56,25 @@ static clnorm_status check(const clnorm_device_info *device, void *desc) {
 /* amax has the shape of the scales, also where the scale is given. */
 static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROLES]) {
     const problem *const p = desc;
-    const uint64_t groups = cln_divide_up(p->cols, group_of(p));
-    const uint64_t scales = p->q.scaling == CLNORM_SCALING_TENSOR ? p->rows > 0 : p->rows * groups;
+    const uint64_t scales = p->q.scaling == CLNORM_SCALING_TENSOR ? p->rows > 0 : p->rows * job_of(desc).groups;
     return p->save_amax ? cln_tensor_vector(&tensor[CLN_AMAX], "amax", scales, sizeof(cl_float), 0) : CLNORM_SUCCESS;
 }
 
 static void tuning_key(const void *desc, struct cln_tuning_key *key) {
-    key->group_size = group_of(desc);
+    key->group_size = job_of(desc).group;
 }
 
+/* A vector has one scale. Where random words are drawn for four neighbours, vectors begin at a multiple of four in x. */
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const problem *const p = desc;
-    struct cln_workload work = cln_fp8_workload(operation, desc, p->x.dtype, group_of(p));
-    work.groups = cln_divide_up(p->cols, group_of(p));
-    work.group_size = group_of(p);
+    const struct job job = job_of(desc);
+    const bool grouped = p->q.scaling == CLNORM_SCALING_GROUP, divided = p->stochastic && !job.rows.cut;
+    const uint64_t divisor = (grouped ? job.group : 0) | (divided ? p->cols : 0);
+    struct cln_workload work =
+        cln_fp8_rows_workload(&job.rows, p->x.dtype, divisor, !grouped && !divided && !transposes(p));
+    (void)operation;
+    work.groups = job.groups;
+    work.group_size = job.group;
     return work;
 }
 
@@ -79,13 +96,15 @@ static clnorm_status choose(const clnorm_device_info *device, const struct cln_w
     return cln_fp8_config(device, work, &wish, config);
 }
 
-static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
+static struct cln_spec spec_of(const clnorm_plan *plan, const struct job *job) {
+    const problem *const p = job->p;
     struct cln_spec spec = cln_fp8_spec(&plan->context->device, &plan->config);
+    cln_fp8_spec_rows(plan, &job->rows, &spec);
     spec.x_dtype = p->x.dtype;
     spec.q_dtype = p->q.dtype;
     if (p->q.scaling == CLNORM_SCALING_GROUP) { /* else kernels of all widths are the same */
-        spec.group_size = group_of(p);
-        spec.groups = cln_divide_up(p->cols, group_of(p));
+        spec.group_size = job->group;
+        spec.groups = job->groups;
     }
     spec.scaling = p->q.scaling;
     spec.stochastic = p->stochastic;
@@ -93,9 +112,9 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
     return spec;
 }
 
-static struct cln_launch launch_of(const clnorm_plan *plan, const problem *p) {
-    const uint64_t segments = p->rows * cln_divide_up(p->cols, group_of(p));
-    return p->q.scaling == CLNORM_SCALING_TENSOR
+static struct cln_launch launch_of(const clnorm_plan *plan, const struct job *job) {
+    const uint64_t segments = job->rows.rows * job->groups;
+    return job->p->q.scaling == CLNORM_SCALING_TENSOR
                ? cln_fp8_launch_of_largest(&plan->context->device, &plan->config, segments)
                : cln_launch_of(&plan->config, segments);
 }
@@ -104,12 +123,24 @@ static const struct cln_kernel segments_kernel =
     CLN_KERNEL_PAIR(quantize_segments, quantize_segments, QUANTIZE_SEGMENTS_ARGS);
 static const struct cln_kernel tile_kernel = CLN_KERNEL_PAIR(quantize_tile, quantize_tile, QUANTIZE_TILE_ARGS);
 
+/* The arguments of both kernels. */
+static struct cln_arguments arguments_of(const struct cln_fp8_rows *rows) {
+    return (struct cln_arguments){{
+        cln_bind_part("x", (struct cln_binding){.role = CLN_X}, rows->x_stride),
+        cln_bind_part("q", (struct cln_binding){.role = CLN_Q}, rows->q_stride),
+        cln_integer("cols", rows->cols),
+        cln_integer("elements", rows->elements),
+    }};
+}
+
 /* quantize_segments.cl over all rows or groups. With CLNORM_SCALING_TENSOR each work-group's largest magnitude goes to
  * magnitudes. */
-static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const struct cln_launch *launch,
+static clnorm_status add_segments(clnorm_plan *plan, const struct job *job, const struct cln_launch *launch,
                                   struct cln_binding magnitudes) {
+    const problem *const p = job->p;
     const bool whole = p->q.scaling == CLNORM_SCALING_TENSOR;
-    struct cln_spec spec = spec_of(plan, p);
+    const struct cln_arguments common = arguments_of(&job->rows);
+    struct cln_spec spec = spec_of(plan, job);
     spec.scale_dtype = whole ? CLNORM_DTYPE_NONE : p->q.scale_dtype;
     spec.amax = whole || p->save_amax;
     spec.write_q = !whole && !transposes(p);
@@ -117,14 +148,14 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const str
     const struct cln_argument arguments[] = {
         cln_bind("amax", whole ? magnitudes : amax),
         cln_integer("iterations", launch->iterations),
-        cln_integer("cols", p->cols),
+        cln_include(common.list),
         {0},
     };
     const struct cln_stage_recipe recipe = {
         .kernel = &segments_kernel,
         .spec = &spec,
         .arguments = arguments,
-        .work = p->rows * cln_divide_up(p->cols, group_of(p)),
+        .work = job->rows.rows * job->groups,
         .groups = launch->groups,
         .items = launch->items,
     };
@@ -132,16 +163,18 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const str
 }
 
 /* quantize_tile.cl. count: the magnitudes that each work-group searches; 0: the scale is given or already written. */
-static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile,
+static clnorm_status add_tiles(clnorm_plan *plan, const struct job *job, const struct cln_fp8_tile *tile,
                                struct cln_binding magnitudes, cl_ulong count) {
-    struct cln_spec spec = spec_of(plan, p);
+    const problem *const p = job->p;
+    const struct cln_arguments common = arguments_of(&job->rows);
+    struct cln_spec spec = spec_of(plan, job);
     spec.scale_dtype = p->q.scale != 0 ? CLNORM_DTYPE_NONE : p->q.scale_dtype;
     spec.transposed = transposes(p);
     spec.amax = count > 0 && p->save_amax;
     cln_fp8_spec_tile(&spec, tile);
     const struct cln_argument arguments[] = {
-        cln_bind("magnitudes", magnitudes), cln_integer("rows", p->rows), cln_integer("cols", p->cols),
-        cln_real("given", p->q.scale),      cln_integer("count", count),  {0},
+        cln_bind("magnitudes", magnitudes), cln_integer("rows", job->rows.rows), cln_include(common.list),
+        cln_real("given", p->q.scale),      cln_integer("count", count),         {0},
     };
     const struct cln_stage_recipe recipe = {
         .kernel = &tile_kernel,
@@ -156,16 +189,17 @@ static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const problem *const p = desc;
+    const struct job job = job_of(desc);
     (void)work;
     const struct cln_fp8_tile tile =
-        cln_fp8_tile_of(&plan->context->device, &plan->config, p->rows, p->cols, transposes(p), p->q_t.stride);
+        cln_fp8_tile_of(&plan->context->device, &plan->config, job.rows.rows, job.rows.cols, transposes(p), p->q_t.stride);
     plan->seeding = p->stochastic ? CLN_SEED_OWN : CLN_SEED_NONE;
     plan->seed.seed = p->seed;
     plan->tensor[CLN_Q_T].vector = tile.row_vec * plan->tensor[CLN_Q_T].element;
     if (!p->rows)
         return CLNORM_SUCCESS;
     const bool whole = p->q.scaling == CLNORM_SCALING_TENSOR;
-    const struct cln_launch launch = launch_of(plan, p);
+    const struct cln_launch launch = launch_of(plan, &job);
     const bool searched = p->q.scale == 0 || p->save_amax;
     struct cln_binding magnitudes = {.role = CLN_WORKSPACE};
     clnorm_status status =
@@ -180,11 +214,11 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     };
     const bool tiles_search = whole && p->q.scale == 0 && cln_fp8_tiles_search(&tile, largest.count);
     if (!status && searched)
-        status = add_segments(plan, p, &launch, magnitudes);
+        status = add_segments(plan, &job, &launch, magnitudes);
     if (!status && searched && whole && !tiles_search)
         status = cln_fp8_add_largest(plan, &largest);
     if (!status && (whole || transposes(p)))
-        status = add_tiles(plan, p, &tile, magnitudes, tiles_search ? largest.count : 0);
+        status = add_tiles(plan, &job, &tile, magnitudes, tiles_search ? largest.count : 0);
     return status;
 }
 

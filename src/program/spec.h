@@ -58,6 +58,7 @@ struct cln_spec {
     uint64_t local_vectors;        /* vectors of a lane in local memory */
     uint64_t loop;                 /* 1: a work-group has more than one iteration */
     uint64_t leads;                /* 1: segments begin anywhere within a vector */
+    uint64_t tails;                /* 1: rows of CLN_QUANTIZE end anywhere within a vector */
     uint64_t element_aligned;      /* 1: vectors are accessed at any element's address, as CPUs can */
     uint64_t q_dtype, scale_dtype; /* of 8 bits; of its scales */
     uint64_t x_scale_dtype;
