@@ -22,6 +22,7 @@ for vec in 2 4 8 16; do
         portable $leads NORM=RMS_NORM SAVE_MEAN=0 X_DTYPE=f16 RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f32 GATE=GATE_SILU Z_DTYPE=f16
         strict norm_forward CL1.2 nvptx64 -all $leads X_DTYPE=bf16 Y_DTYPE=bf16 WEIGHT_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
         strict norm_forward CL1.2 nvptx64 -all $leads REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+        portable $leads Y_DTYPE=f8e4m3 SCALING=SCALING_ROW SCALE_DTYPE=f32 Y_SCALES=1 GROUPS=1
     done
 done
 for floored in 0 1; do

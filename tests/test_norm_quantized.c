@@ -40,6 +40,7 @@ static const struct cln_config configs[] = {
     {.vec = 1, .lanes = 64, .keep = CLN_KEEP_REREAD}, /* the library's choice of reduce */
     {.vec = 8, .lanes = 4, .keep = CLN_KEEP_REGISTERS, .stores = CLN_STORES_STREAMING},
     {.vec = 16, .lanes = 1, .segments = 1, .keep = CLN_KEEP_REGISTERS},
+    {.vec = 4, .lanes = 8, .keep = CLN_KEEP_REREAD, .stores = CLN_STORES_STREAMING},
 };
 
 static const struct quantized_case {
@@ -59,7 +60,8 @@ static const struct quantized_case {
     {RMS, 5, 131, 0, F32, E4M3, GROUP, 16, GATED, 2, 1, 1},   {LAYER, 5, 131, 0, BF16, E4M3, ROW, 0, SUMMED, 2, 0, 0},
     {RMS, 5, 302, 0, F32, E5M2, GROUP, 32, PLAIN, 3, 0, 0},   {LAYER, 2, 131, 0, F16, E4M3, GROUP, 128, PLAIN, 4, 0, 0},
     {RMS, 3, 160, 0, BF16, E4M3, GROUP, 64, PLAIN, 5, 8, 0},  {RMS, 3, 160, 0, BF16, E4M3, GROUP, 64, PLAIN, 5, 8, 3},
-    {LAYER, 3, 200, 0, F32, E4M3, GROUP, 64, PLAIN, 6, 0, 0},
+    {LAYER, 3, 200, 0, F32, E4M3, GROUP, 64, PLAIN, 6, 0, 0}, {RMS, 5, 131, 0, BF16, E4M3, ROW, 0, PLAIN, 5, 0, 0},
+    {LAYER, 5, 301, 0, F16, E5M2, ROW, 0, ALL, 7, 16, 0},     {RMS, 7, 39, 13, F32, E4M3, WHOLE, 0, GATED, 7, 0, 0},
 };
 
 static void add_extra(struct norm_case *made, enum extra extra) {

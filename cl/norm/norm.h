@@ -296,11 +296,16 @@ static inline float tensor_scale(const struct call *call) {
 static inline void put_codes(const struct call *call, const struct segment *segment, const index_t v, const realv y,
                              const float scale) {
     const BYTES codes = DIVIDED(Y_DTYPE)(COMPATIBLE ? widen_bf16(narrow_bf16(y)) : y, scale);
-    global uchar *to = segment->y + v * VEC;
-    if (TAIL == 0 || v < WHOLE_VECTORS)
+    global uchar *const to = segment->y + place_of_vector(v, segment->lead);
+    if (is_whole(v, segment->lead)) {
         store_bytes(to, codes, call->aligned);
-    else
-        STORE_TAIL(Y_DTYPE)(to, codes);
+        return;
+    }
+    const struct part part = own_part(v, segment->lead);
+#pragma unroll
+    for (uint i = 0; i < VEC; i++)
+        if (i >= part.from && i < part.to)
+            to[i] = ((const uchar *)&codes)[i];
 }
 #endif
 

@@ -17,8 +17,9 @@
 #endif
 
 /* Adds the magnitudes of vector v of y to those so far. */
-static inline largest with_magnitudes(const largest so_far, const floatv y, const index_t v) {
-    return larger_of(so_far, TAIL == 0 ? y : only_elements(y, v, 0));
+static inline largest with_magnitudes(const struct segment *segment, const largest so_far, const floatv y,
+                                      const index_t v) {
+    return larger_of(so_far, only_elements(y, v, segment->lead));
 }
 
 /* The magnitudes of a lane's first count vectors of y. */
@@ -26,7 +27,7 @@ static inline largest magnitudes_of(const struct segment *segment, const realv *
     largest magnitudes = 0;
 #pragma unroll
     for (uint i = 0; i < count; i++)
-        magnitudes = with_magnitudes(magnitudes, y[i], segment->lane + i * LANES);
+        magnitudes = with_magnitudes(segment, magnitudes, y[i], segment->lane + i * LANES);
     return magnitudes;
 }
 
@@ -73,7 +74,7 @@ INLINED void put_measured(const struct call *call, const struct segment *segment
         largest magnitudes = 0;
 #pragma unroll
         for (uint j = i; j < i + BLOCK && j < count; j++)
-            magnitudes = with_magnitudes(magnitudes, y[j], segment->lane + (first + j) * LANES);
+            magnitudes = with_magnitudes(segment, magnitudes, y[j], segment->lane + (first + j) * LANES);
         const float scale = take_scale(call, segment, lanes, magnitudes, first + i);
 #pragma unroll
         for (uint j = i; j < i + BLOCK && j < count; j++)

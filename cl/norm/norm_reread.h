@@ -79,7 +79,7 @@ INLINED void use_vector(const struct call *call, const struct segment *segment, 
                         const struct affine *affine, const bool measure, struct use *use) {
 #if MEASURED || MEASURES
     if (measure) {
-        use->magnitudes = with_magnitudes(use->magnitudes, y_of(call, s, affine, use->statistics), v);
+        use->magnitudes = with_magnitudes(segment, use->magnitudes, y_of(call, s, affine, use->statistics), v);
         return;
     }
 #endif

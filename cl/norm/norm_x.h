@@ -9,8 +9,6 @@
 #include "common/fp8.h"
 DEFINE_LOAD_TAIL(f8e4m3, ucharv, AS_BYTES)
 DEFINE_LOAD_TAIL(f8e5m2, ucharv, AS_BYTES)
-DEFINE_STORE_TAIL(f8e4m3)
-DEFINE_STORE_TAIL(f8e5m2)
 #endif
 #if IS_FP8(X_DTYPE)
 DEFINE_LOAD_VECTOR(f8e4m3)

@@ -134,7 +134,8 @@ uint64_t cln_operation_group_size(const struct cln_operation *operation, const v
 uint64_t cln_operation_strides(const struct cln_operation *operation, const void *desc);
 
 /* The largest power of two, at most 16, modulo which all row strides are equal: rows of the same number then begin alike
- * within a vector of so many elements. 0 with outer dimensions, with scales, or with elements of 1 or 8 bytes. */
+ * within a vector of so many elements. 0 with outer dimensions, with 8-bit inputs, with scales of groups, or with elements
+ * of 8 bytes. */
 uint64_t cln_operation_lead_vec(const struct cln_operation *operation, const void *desc);
 
 /* Makes a plan of a descriptor of any accepted size. */

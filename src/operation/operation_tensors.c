@@ -288,7 +288,8 @@ uint64_t cln_operation_lead_vec(const struct cln_operation *operation, const voi
         const size_t size = clnorm_dtype_size(tensor->dtype);
         if (!tensor->dtype)
             continue;
-        if (cln_outer_given(tensor) || tensor->scaling || (size != 2 && size != 4))
+        const bool codes = rule->output && tensor->scaling && tensor->scaling != CLNORM_SCALING_GROUP;
+        if (cln_outer_given(tensor) || (tensor->scaling && !codes) || (size != 2 && size != 4 && !codes))
             return 0;
         if (rule->extent == CLN_MATRIX)
             differences |= tensor->stride ^ first;
