@@ -223,6 +223,8 @@ static void test_check_spills(void **state) {
     assert_failed(EXIT_REQUEST, "--jobs 0");
     run("%s", "check --jobs 2");
     assert_failed(EXIT_REQUEST, "expected --spills");
+    run("%s", "check --jobs 1");
+    assert_failed(EXIT_REQUEST, "--jobs: expected --spills too");
     run("%s", "check --spills gelu --widths 64 --device 'name=no such device'");
     assert_failed(EXIT_FAILED, "no such device");
     run("%s", "check --spills fp8_rms_norm gelu --widths 33 --dtypes f32");
@@ -236,7 +238,7 @@ static void test_check_spills(void **state) {
         assert_says("gelu f32 64: FAILED: gelu: gelu.cl does not build");
         assert_non_null(strstr(result.err, "check: 1 of 1 point failed"));
     }
-    static const char *const others[] = {"--json", "--verbose", "--every 2"};
+    static const char *const others[] = {"--json", "--verbose", "--every 2", "--every 1"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         run("check --spills gelu --widths 64 %s", others[i]);
         assert_failed(EXIT_REQUEST, ": expected no --spills");

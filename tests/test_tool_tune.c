@@ -178,7 +178,9 @@ static void test_tune_refuses_options_of_the_other_mode(void **state) {
     static const struct refused_words wrong[] = {
         {"--widths 64", "--widths: expected --grid too"},         {"--bytes 16K", "--bytes: expected --grid too"},
         {"--candidates 2", "--candidates: expected --grid too"},  {"--jobs 2", "--jobs: expected --grid too"},
-        {"--grid --shapes 4x64", "--shapes: expected no --grid"}, {"--grid --seconds 1", "--seconds: expected no --grid"}};
+        {"--candidates 0", "--candidates: expected --grid too"},  {"--jobs 1", "--jobs: expected --grid too"},
+        {"--grid --shapes 4x64", "--shapes: expected no --grid"}, {"--grid --seconds 1", "--seconds: expected no --grid"},
+        {"--grid --seconds 20", "--seconds: expected no --grid"}};
     assert_each_refused("tune gelu --out mode", wrong, sizeof wrong / sizeof *wrong);
 }
 

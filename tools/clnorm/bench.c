@@ -1,5 +1,3 @@
-#include <float.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,8 +14,7 @@ static const char moved_and_timed[] =
     "faster of clEnqueueCopyBuffer and a copy kernel; on CPUs memcpy on one thread.\n";
 
 enum { RUNS = 30, WARM_UP = 3 };
-static const double usual_seconds = 0.3, no_seconds = -DBL_MAX; /* the second: --seconds is not given */
-static const int not_given = INT_MIN;                           /* --runs and --warm-up: no option can have this value */
+static const double usual_seconds = 0.3;
 
 /* The arguments of --sweep and --bytes; NULL: not given. */
 struct sweep_words {
@@ -38,7 +35,8 @@ static bool read_sweep(struct bench_request *request, const struct sweep_words *
 }
 
 /* Refuses an option beside one with which it has no effect. */
-static bool check_pairs(const struct bench_request *request, bool host, struct fault *fault) {
+static bool check_pairs(const struct command_line *line, const struct bench_request *request, bool host,
+                        struct fault *fault) {
     const bool sweep = request->sweep.count > 0;
     const struct {
         const char *option, *other;
@@ -51,9 +49,9 @@ static bool check_pairs(const struct bench_request *request, bool host, struct f
         {"weight-rows", "sweep", request->weight_rows, sweep},
         {"svg", "host", request->svg, host},
         {"median", "host", request->median, host},
-        {"runs", "host", request->runs != not_given, host},
-        {"warm-up", "host", request->warm_up != not_given, host},
-        {"seconds", "host", request->seconds != no_seconds, host},
+        {"runs", "host", command_line_has(line, "runs"), host},
+        {"warm-up", "host", command_line_has(line, "warm-up"), host},
+        {"seconds", "host", command_line_has(line, "seconds"), host},
         {"unfused", "host", request->unfused, host},
         {"in-place", "host", request->in_place, host},
         {"in-place", "unfused", request->in_place, request->unfused},
@@ -67,11 +65,8 @@ static bool check_pairs(const struct bench_request *request, bool host, struct f
 
 static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
                       bool host, struct fault *fault) {
-    if (!bench_read(request, line, shapes, dtypes, fault) || !check_pairs(request, host, fault))
+    if (!bench_read(request, line, shapes, dtypes, fault) || !check_pairs(line, request, host, fault))
         return false;
-    request->runs = request->runs == not_given ? RUNS : request->runs;
-    request->warm_up = request->warm_up == not_given ? WARM_UP : request->warm_up;
-    request->seconds = request->seconds == no_seconds ? usual_seconds : request->seconds;
     if (!(request->seconds >= 0 && request->seconds <= BENCH_MOST_SECONDS))
         return fault_set(fault, EXIT_REQUEST, "--seconds %g: expected 0 to %d", request->seconds, BENCH_MOST_SECONDS);
     if (request->enqueues && !host)
@@ -95,7 +90,7 @@ static void describe(char *text, size_t capacity) {
 }
 
 int bench_command(int argc, const char **argv, struct fault *fault) {
-    struct bench_request request = {.runs = not_given, .warm_up = not_given, .seconds = no_seconds};
+    struct bench_request request = {.runs = RUNS, .warm_up = WARM_UP, .seconds = usual_seconds};
     char *shapes = NULL;
     char *dtypes = NULL;
     struct sweep_words sweep = {NULL, NULL};

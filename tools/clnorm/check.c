@@ -149,7 +149,7 @@ struct spill_words {
 
 static bool run_spills(struct command_line *line, struct bench_request *request, const struct tally *tally, bool json,
                        const struct spill_words *words, struct fault *fault) {
-    if (json || tally->verbose || tally->every != 1)
+    if (json || tally->verbose || command_line_has(line, "every"))
         return fault_set(fault, EXIT_REQUEST, "--%s: expected no --spills",
                          json             ? "json"
                          : tally->verbose ? "verbose"
@@ -163,7 +163,7 @@ static bool run(struct command_line *line, struct bench_request *request, struct
                 const struct spill_words *words, struct fault *fault) {
     if (words->spills)
         return run_spills(line, request, tally, json, words, fault);
-    if (words->widths || words->dtypes || words->jobs != 1)
+    if (words->widths || words->dtypes || command_line_has(line, "jobs"))
         return fault_set(fault, EXIT_REQUEST, "--%s: expected --spills too",
                          words->widths   ? "widths"
                          : words->dtypes ? "dtypes"

@@ -16,7 +16,7 @@ static bool check_unquantized(const struct operation_options *options, struct fa
     if (options->quantize_group)
         return fault_set(fault, EXIT_REQUEST, "--quantize-group %lld: expected --quantize group too",
                          options->quantize_group);
-    if (options->quantize_scale != 0)
+    if (options->quantize_scale_given)
         return fault_set(fault, EXIT_REQUEST, "--quantize-scale %g: expected --quantize tensor too",
                          options->quantize_scale);
     const bool codes = options->dtype && (!strcmp(options->dtype, "f8e4m3") || !strcmp(options->dtype, "f8e5m2"));
@@ -36,7 +36,7 @@ static bool check_quantized(const struct operation_options *options, clnorm_scal
     if (scaling != CLNORM_SCALING_GROUP && group)
         return fault_set(fault, EXIT_REQUEST, "--quantize-group %lld: expected none with --quantize %s", group,
                          options->quantize);
-    if (scale != 0 && (scaling != CLNORM_SCALING_TENSOR || !(scale >= FLT_MIN && scale <= FLT_MAX)))
+    if (options->quantize_scale_given && (scaling != CLNORM_SCALING_TENSOR || !(scale >= FLT_MIN && scale <= FLT_MAX)))
         return fault_set(fault, EXIT_REQUEST,
                          "--quantize %s with --quantize-scale %g: expected a positive normal f32, only "
                          "with --quantize tensor",

@@ -5,6 +5,7 @@
 
 #include "choice.h"
 #include "estimate.h"
+#include "options.h"
 #include "reference/norm_error.h"
 #include "reference/row.h"
 #include "tensor_file.h"
@@ -60,8 +61,8 @@ struct role {
 /* The options of operations. Strings are NULL where not given. */
 struct operation_options {
     double eps;
-    bool eps_given;
-    long long group_size; /* 0: cols */
+    bool eps_given, weight_offset_given, slots_given, dropout_given, quantize_scale_given; /* also with the default */
+    long long group_size;                                                                  /* 0: cols */
     char *gate;
     int gate_first;
     int batch_invariant;
@@ -99,6 +100,9 @@ struct operation_options {
 /* operation_options.c: the rows of a command's table for all options but eps and choices, without the end of the table. */
 enum { OPERATION_OPTIONS = 30 };
 void operation_options_rows(struct operation_options *options, struct poptOption rows[OPERATION_OPTIONS]);
+
+/* Notes which of the options that have a default were given. */
+void operation_options_note(struct operation_options *options, const struct command_line *line);
 
 /* One operation on tensors of given shapes. */
 struct job {

@@ -28,7 +28,6 @@ bool operation_has_weight_map(const struct operation *operation) {
 
 bool operation_check_options(const struct operation *operation, const struct operation_options *options,
                              struct fault *fault) {
-    const struct operation_options usual = OPERATION_OPTIONS_INIT;
     const struct cln_operation *const record = operation->record;
     const int channels_forward = operation_role(operation, "y_scale") >= 0 ? CHANNELS : 0;
     const struct {
@@ -43,7 +42,7 @@ bool operation_check_options(const struct operation *operation, const struct ope
         {"--gate", options->gate, NORMS},
         {"--gate-first", options->gate_first, NORMS},
         {"--batch-invariant", options->batch_invariant, NORMS | (record && record->batch_invariant ? ROWS : 0)},
-        {"--weight-offset", options->weight_offset != 0, NORMS | NORM_BACKWARD_FROM_Y},
+        {"--weight-offset", options->weight_offset_given, NORMS | NORM_BACKWARD_FROM_Y},
         {"--weight-rows", options->weight_rows != 0, NORMS | (record && record->weight_map ? ROWS : 0)},
         {"--weight-repeat", options->weight_repeat != 0, NORMS | (record && record->weight_map ? ROWS : 0)},
         {"--rope", options->rope, NORMS},
@@ -53,15 +52,15 @@ bool operation_check_options(const struct operation *operation, const struct ope
         {"--groups", options->groups != 0, GROUP_NORM},
         {"--layout", options->layout, CHANNELS},
         {"--outer", options->outer, NORMS | NORM_BACKWARD_FROM_Y | (record && record->outer ? ROWS : 0)},
-        {"--dropout", options->dropout != 0, NORMS},
+        {"--dropout", options->dropout_given, NORMS},
         {"--quantize", options->quantize, NORM | channels_forward},
         {"--quantize-group", options->quantize_group != 0, NORM},
-        {"--quantize-scale", options->quantize_scale != 0, NORM | channels_forward},
+        {"--quantize-scale", options->quantize_scale_given, NORM | channels_forward},
         {"--seed", options->seed, NORMS},
         {"--s-given", options->s_given, NORM_BACKWARD},
         {"--recompute-output", options->recompute_output, NORM_BACKWARD},
         {"--reduction", options->reduction, NORM_BACKWARD | NORM_BACKWARD_FROM_Y | FP8_NORM_BACKWARD},
-        {"--slots", options->slots != usual.slots, NORM_BACKWARD | NORM_BACKWARD_FROM_Y | FP8_NORM_BACKWARD},
+        {"--slots", options->slots_given, NORM_BACKWARD | NORM_BACKWARD_FROM_Y | FP8_NORM_BACKWARD},
         {"--mode", options->mode, QUANTIZE | DEQUANTIZE},
         {"--scale-dtype", options->scale_dtype, QUANTIZE | FP8_NORM},
         {"--stochastic", options->stochastic, QUANTIZE},
@@ -75,6 +74,14 @@ bool operation_check_options(const struct operation *operation, const struct ope
         if (options->choices.word[i] && !choice_of(operation->record, choice_at(i)->option))
             return fault_set(fault, EXIT_REQUEST, "--%s: %s has no such option", choice_at(i)->option, operation->name);
     return true;
+}
+
+void operation_options_note(struct operation_options *options, const struct command_line *line) {
+    options->eps_given = command_line_has(line, "eps");
+    options->weight_offset_given = command_line_has(line, "weight-offset");
+    options->slots_given = command_line_has(line, "slots");
+    options->dropout_given = command_line_has(line, "dropout");
+    options->quantize_scale_given = command_line_has(line, "quantize-scale");
 }
 
 void operation_options_rows(struct operation_options *options, struct poptOption rows[OPERATION_OPTIONS]) {

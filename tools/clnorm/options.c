@@ -111,7 +111,7 @@ static bool read_real(const struct poptOption *option, const char *word, struct 
     return true;
 }
 
-static bool read_options(const struct command_line *line, struct fault *fault) {
+static bool read_options(struct command_line *line, struct fault *fault) {
     int code;
     while ((code = poptGetNextOpt(line->context)) > 0) {
         const struct poptOption *const option = &line->table[code - 1];
@@ -121,6 +121,7 @@ static bool read_options(const struct command_line *line, struct fault *fault) {
         free(word);
         if (!done)
             return false;
+        line->given[code - 1] = true;
     }
     if (code == -1)
         return true;
@@ -151,6 +152,13 @@ bool command_line_read(struct command_line *line, int argc, const char **argv, c
     if (!done)
         command_line_close(line);
     return done;
+}
+
+bool command_line_has(const struct command_line *line, const char *name) {
+    size_t i = 0;
+    while (strcmp(line->table[i].longName, name) != 0)
+        i++;
+    return line->given[i];
 }
 
 const char *command_line_next(struct command_line *line) {

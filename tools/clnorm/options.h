@@ -6,10 +6,13 @@
 
 #include "fault.h"
 
+enum { MOST_OPTIONS = 128 }; /* of a command */
+
 struct command_line {
     poptContext context;
     const struct poptOption *table; /* its strings and lists are freed with the command line */
     bool help;                      /* --help was given, and printed */
+    bool given[MOST_OPTIONS];       /* by the index in the table: options with a number */
 };
 
 /* The help of a command. */
@@ -27,6 +30,9 @@ void command_help_to(void (*take)(const struct command_help *help, void *user), 
  * command line is closed. */
 bool command_line_read(struct command_line *line, int argc, const char **argv, const char *usage, const char *epilogue,
                        const struct poptOption *table, struct fault *fault);
+
+/* Whether an option with a number was given, also with its default value. name: as in the table. */
+bool command_line_has(const struct command_line *line, const char *name);
 
 /* The next argument that is not an option; NULL after the last. */
 const char *command_line_next(struct command_line *line);

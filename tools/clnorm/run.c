@@ -1,4 +1,3 @@
-#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,8 +231,6 @@ static void describe_operations(char *text, size_t capacity) {
 int run_command(int argc, const char **argv, struct fault *fault) {
     struct request request = {.repeat = 11, .options = OPERATION_OPTIONS_INIT};
     struct operation_options *const options = &request.options;
-    const double no_eps = -DBL_MAX;
-    double eps = no_eps;
     const struct poptOption fixed[] = {
         {"in", 'i', POPT_ARG_ARGV, &request.in, 0, "Read tensors from FILE; may be repeated", "FILE"},
         {"out", 'o', POPT_ARG_STRING, &request.out, 0, "Write outputs to FILE; an .npy holds the main one only", "FILE"},
@@ -242,9 +239,10 @@ int run_command(int argc, const char **argv, struct fault *fault) {
         {"verify", '\0', POPT_ARG_NONE, &request.verify, 0, "Compare with a computation in double on the host", NULL},
         {"json", '\0', POPT_ARG_NONE, &request.json, 0, "Print a JSON object", NULL},
         {"repeat", '\0', POPT_ARG_INT, &request.repeat, 1, "Print the median time of N runs (11)", "N"},
-        {"eps", '\0', POPT_ARG_DOUBLE, &eps, 0, "Add E to the variance (1e-5; l2_norm 1e-12)", "E"},
+        {"eps", '\0', POPT_ARG_DOUBLE, &options->eps, 0, "Add E to the variance (1e-5; l2_norm 1e-12)", "E"},
     };
     enum { FIXED = sizeof fixed / sizeof *fixed };
+    _Static_assert(FIXED + OPERATION_OPTIONS + CHOICES <= MOST_OPTIONS, "a command line has a place for every option");
     struct poptOption table[FIXED + OPERATION_OPTIONS + CHOICES + 1];
     memcpy(table, fixed, sizeof fixed);
     operation_options_rows(options, table + FIXED);
@@ -254,8 +252,7 @@ int run_command(int argc, const char **argv, struct fault *fault) {
     struct command_line line;
     if (!command_line_read(&line, argc, argv, "OP --in FILE [ROLE=TENSOR...] [OPTION...]", epilogue, table, fault))
         return fault->code;
-    options->eps_given = eps != no_eps;
-    options->eps = options->eps_given ? eps : options->eps;
+    operation_options_note(options, &line);
     const bool done = line.help || run_request(&line, &request, fault);
     command_line_close(&line);
     return done ? EXIT_DONE : fault->code;

@@ -322,14 +322,14 @@ static const char epilogue[] =
     "continue; the file's match line must be that of the device.\n";
 
 /* Refuses options that belong to the other mode. */
-static bool check_mode(bool dense, const struct grid_request *grid, const char *shapes, double seconds,
+static bool check_mode(bool dense, const struct grid_request *grid, const char *shapes, const struct command_line *line,
                        struct fault *fault) {
-    const char *const of_grid = grid->widths       ? "widths"
-                                : grid->bytes      ? "bytes"
-                                : grid->candidates ? "candidates"
-                                : grid->jobs != 1  ? "jobs"
-                                                   : NULL;
-    const char *const of_search = shapes ? "shapes" : seconds != usual_seconds ? "seconds" : NULL;
+    const char *const of_grid = grid->widths                           ? "widths"
+                                : grid->bytes                          ? "bytes"
+                                : command_line_has(line, "candidates") ? "candidates"
+                                : command_line_has(line, "jobs")       ? "jobs"
+                                                                       : NULL;
+    const char *const of_search = shapes ? "shapes" : command_line_has(line, "seconds") ? "seconds" : NULL;
     if (dense && of_search)
         return fault_set(fault, EXIT_REQUEST, "--%s: expected no --grid", of_search);
     return dense || !of_grid || fault_set(fault, EXIT_REQUEST, "--%s: expected --grid too", of_grid);
@@ -365,7 +365,7 @@ int tune_command(int argc, const char **argv, struct fault *fault) {
     grid.force = force;
     const bool done =
         line.help ||
-        (check_mode(dense, &grid, shapes, seconds, fault) && bench_read(&request, &line, shapes, dtypes, fault) &&
+        (check_mode(dense, &grid, shapes, &line, fault) && bench_read(&request, &line, shapes, dtypes, fault) &&
          (dense ? tune_grid(&request, &grid, out, fault) : run_tune(&request, seconds, out, force, fault)));
     command_line_close(&line);
     return done ? EXIT_DONE : fault->code;
