@@ -64,6 +64,7 @@ for norm in LAYER_NORM RMS_NORM; do
         strict norm_slices CL1.2 spir64 -all $slices VEC=16 LANES=1 ELEMENT_ALIGNED=1 Y_DTYPE=f16
         strict norm_slices CL1.2 spir64 -all,+cl_khr_fp64 $slices X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64
         strict norm_slices CL1.2 nvptx64 -all $slices X_DTYPE=bf16 VEC=8 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX WEIGHTS=WEIGHTS_KEPT
+        strict norm_slices CL1.2 nvptx64 -all $slices LEADS=1 GROUP_SIZE=1001 X_DTYPE=bf16 VEC=8 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
         later norm_slices $slices REDUCE=REDUCE_SUBGROUP X_DTYPE=f16 VEC=8
     done
     for size in 63 2147483647; do

@@ -15,6 +15,7 @@ static const char segments[] = "vec=2,lanes=8,segments=4,iterations=2,unroll=2",
                   chunks[] = "chunks=5,lanes=4,vec=4,iterations=3";
 static const char in_registers[] = "accumulator=registers,keep=registers,vec=2,lanes=8,segments=2";
 static const char tiles_in_registers[] = "tile=64,accumulator=registers,keep=registers,pipeline=2";
+static const char leading[] = "stores=streaming,vec=8,lanes=1,accumulator=registers,tile=37,run_length=1";
 static const char tiles_in_memory[] = "tile=64,accumulator=memory,keep=reread";
 
 static const struct slices_case cases[] = {
@@ -25,6 +26,10 @@ static const struct slices_case cases[] = {
     {3, 2, {641, 320}, 0, LAYER, F32, F32, F32, NORMAL, 1, 1, 0, false, "chunks=7,vec=1", "accumulator=local"},
     {3, 1, {640, 320}, 0, RMS, BF16, F32, BF16, NORMAL, 0, 0, 0, false, chunks, tiles_in_registers},
     {70, 1, {640, 320}, 0, LAYER, F32, F32, F32, NORMAL, 0, 0, 0, false, "unroll=8,stores=streaming", tiles_in_memory},
+    /* slices that begin anywhere within a vector */
+    {9, 1, {301, 130}, 0, LAYER, F32, F32, F32, FAR, 0, 0, 0, false, "stores=streaming,vec=4,lanes=8,segments=2", ""},
+    {9, 1, {37}, 0, RMS, BF16, BF16, BF16, NORMAL, 16, 0, 0, false, "stores=streaming,vec=8,lanes=4", leading},
+    {2, 1, {1001}, 0, LAYER, F32, F32, F32, FAR, 0, 0, 0, false, "stores=streaming,vec=4,lanes=4,segments=1,chunks=3", ""},
     {6, 2, {128, 64}, 0, LAYER, F32, F32, F32, NORMAL, 0, 0, 0, false, "weights=kept", "accumulator=columns"},
     {70, 2, {128, 64}, 0, LAYER, BF16, F32, F32, NORMAL, 0, 0, 0, false, "", "accumulator=split,keep=registers,lanes=8"},
 };

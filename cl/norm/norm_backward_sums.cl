@@ -9,7 +9,7 @@
 static inline struct lane_sums sums_of_chunk(const struct call *call, const struct row *row, const index_t chunk,
                                              const global STORAGE(WEIGHT_DTYPE) * weight,
                                              const global STORAGE(BIAS_DTYPE) * bias) {
-    const index_t own_end = (chunk + 1) * CHUNK_VECTORS < VECTORS ? (chunk + 1) * CHUNK_VECTORS : VECTORS;
+    const index_t all = vectors_of(row->lead), own_end = min((chunk + 1) * CHUNK_VECTORS, all);
     const index_t end = row->active ? own_end : 0;
     struct lane_sums sums[UNROLL];
 #pragma unroll
@@ -23,14 +23,14 @@ static inline struct lane_sums sums_of_chunk(const struct call *call, const stru
             in[j] = load_inputs(call, row, v + j * LANES, LOAD_FIRST);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
-            const struct scale scale = load_scale(weight, bias, v + j * LANES, 0, call->aligned, LOAD_PLAIN);
-            add_point(&sums[j], point_at(call, row, &in[j], scale), scale, call->weight_offset, v + j * LANES, 0);
+            const struct scale scale = load_scale(weight, bias, v + j * LANES, row->lead, call->aligned, LOAD_PLAIN);
+            add_point(&sums[j], point_at(call, row, &in[j], scale), scale, call->weight_offset, v + j * LANES, row->lead);
         }
     }
     for (; v < end; v += LANES) {
         const struct inputs in = load_inputs(call, row, v, LOAD_FIRST);
-        const struct scale scale = load_scale(weight, bias, v, 0, call->aligned, LOAD_PLAIN);
-        add_point(&sums[0], point_at(call, row, &in, scale), scale, call->weight_offset, v, 0);
+        const struct scale scale = load_scale(weight, bias, v, row->lead, call->aligned, LOAD_PLAIN);
+        add_point(&sums[0], point_at(call, row, &in, scale), scale, call->weight_offset, v, row->lead);
     }
 #pragma unroll
     for (uint j = 1; j < UNROLL; j++) {

@@ -61,7 +61,6 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     struct cln_workload work = cln_norm_workload(&cln_norm_forward, &p);
     work.users = CLN_KNOBS_SLICES;
     work.local_size = 0;
-    work.lead_vec = 0;
     return work;
 }
 

@@ -134,7 +134,6 @@ static struct cln_workload workload_of_statistics(const struct cln_operation *op
     const problem p = problem_of(operation, desc);
     struct cln_workload work = cln_backward_workload(&cln_norm_backward, &p);
     work.users = CLN_KNOBS_SLICES;
-    work.lead_vec = 0;
     work.held_size = clnorm_dtype_size(p.x.dtype) + clnorm_dtype_size(p.dy.dtype) + clnorm_dtype_size(p.weight.dtype);
     return work;
 }
@@ -143,7 +142,6 @@ static struct cln_workload workload_of_apply(const struct cln_operation *operati
     const problem p = problem_of(operation, desc);
     struct cln_workload work = cln_backward_workload(&cln_norm_backward, &p);
     work.sums_given = true;
-    work.lead_vec = 0;
     return work;
 }
 
