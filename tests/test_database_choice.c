@@ -196,14 +196,14 @@ static void tiles_of_wide_gradients_are_even(void **state) {
     assert_true(tiled > 90);
 }
 
-/* RMS norm with an 8-bit output has rows at 1024 and at 65536 columns, and none between. */
+/* RMS norm with an 8-bit output has rows at 1024 and at 12288 columns, and none between. */
 static void rows_of_far_widths_are_not_used(void **state) {
     (void)state;
     struct clnorm_context context = {.device = made_up_device(MADE_UP_H200)};
     static const struct {
         uint64_t cols;
         uint32_t lanes; /* of the row; 0: the model's */
-    } widths[] = {{1024, 128}, {2048, 128}, {4096, 0}, {32768, 1024}, {65536, 1024}};
+    } widths[] = {{1024, 128}, {2048, 128}, {4096, 0}, {5120, 0}, {12288, 256}, {65536, 1024}};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         clnorm_plan plan = {.context = &context};
         const struct cln_tuning_key key = {

@@ -321,18 +321,21 @@ static void knobs_change_no_code(void **state) {
     assert_int_equal(failed, 0);
 }
 
-/* Rows that begin anywhere within a vector, of fewer elements than a vector of each lane too. A CPU has such vectors with
- * streaming stores only. */
+/* Rows that begin anywhere within a vector: of fewer elements than a vector of each lane, and of as many as a tile, so that
+ * some reach into another one. A CPU has such vectors with streaming stores only. */
 static void rows_begin_anywhere(void **state) {
     const struct fixture *fixture = *state;
     const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU;
     const uint32_t stores = cpu ? CLN_STORES_STREAMING : CLN_STORES_CACHED;
     const struct cln_config wide = {.vec = 8, .lanes = 8, .segments = 2, .stores = stores};
     const struct cln_config narrow = {.vec = 4, .lanes = 8, .segments = 2, .stores = stores};
+    const struct cln_config serial = {.vec = 16, .lanes = 1, .segments = 1, .stores = stores};
     const struct quantize_case leading[] = {
         {ROW, 13, 301, 0, BF16, E4M3, F32, false, true, false, 0, 16, 0, wide, true},
         {WHOLE, 13, 301, 0, BF16, E4M3, F32, false, true, false, 0, 16, 0, wide, true},
         {ROW, 21, 9, 0, F32, E4M3, F32, false, true, false, 0, 16, 0, narrow, false},
+        {WHOLE, 13, 511, 0, F32, E4M3, F32, false, true, false, 0, 16, 0, narrow, false},
+        {WHOLE, 13, 4095, 0, F32, E4M3, F32, false, true, false, 0, 16, 0, serial, false},
     };
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof leading / sizeof *leading; i++)

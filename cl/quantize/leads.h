@@ -9,6 +9,6 @@
 #define TAILS 0
 #endif
 
-#define MOST_LEAD (LEADS ? VEC - 1 : 0) /* elements from the start of a row's first vector to the row */
+#define MOST_LEAD (LEADS ? VEC - 1 : 0) /* the most elements from the start of a row's first vector to the row */
 
 #endif

@@ -1,5 +1,5 @@
-/* Quantises one vector of x. VEC divides GROUP_SIZE, so that a vector has one scale. The including file has a struct call
- * with QUANTIZE_COMMON_ARGS and aligned. */
+/* Quantises one vector of x. With SCALING_GROUP VEC divides GROUP_SIZE, so that a vector has one scale. The including file
+ * has a struct call with QUANTIZE_COMMON_ARGS and aligned. */
 #ifndef QUANTIZE_CALL_H
 #define QUANTIZE_CALL_H
 

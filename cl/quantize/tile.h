@@ -51,14 +51,22 @@ static inline ulong reach_of(const struct call *call) {
 #include "quantize/tile_serial.h"
 #endif
 
+/* The rows of cols elements: the last row of a contiguous tensor may be shorter. */
+static inline ulong even_rows(const struct call *call) {
+#if TAILS
+    return call->elements / call->cols;
+#else
+    return call->rows;
+#endif
+}
+
 /* Tiles are taken from last to first, as caches still hold what the kernel before read last. */
 INLINED void put_tile(const struct call *call, local uchar *tile) {
     const ulong index = call->work - 1 - get_group_id(0);
     const ulong across = (reach_of(call) + TILE_COLS - 1) / TILE_COLS;
     const ulong first_row = index / across * TILE_ROWS;
     const ulong first_column = index % across * TILE_COLS;
-    /* with leads a row's first vectors are partly outside of it; with tails the last row may be shorter */
-    const bool inner = (!LEADS || first_column > 0) && first_row + TILE_ROWS + TAILS <= call->rows;
+    const bool inner = (!LEADS || first_column > 0) && first_row + TILE_ROWS <= even_rows(call);
     const bool whole = LANES > 1 && inner && first_column + TILE_COLS <= call->cols;
     if (whole)
         put_rows(call, first_row, first_column, true, tile);

@@ -33,8 +33,10 @@ typedef struct clnorm_quantize_desc {
      * counter (⌊element / 4⌋, offset), each in a low and a high word, and the key seed, where element is row · cols +
      * column. 0: rounding to nearest even. */
     uint32_t stochastic;
-    uint32_t save_amax;   /* 1: write amax, of scale's shape, in F32 */
-    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule. vec must divide cols and scale_group */
+    uint32_t save_amax; /* 1: write amax, of scale's shape, in F32 */
+    /* Forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule. vec must divide scale_group. With stochastic rounding it must divide
+     * cols too, unless one scale is for contiguous x and q without q_t. */
+    clnorm_config config;
 } clnorm_quantize_desc;
 
 /* f32 x to F8_E4M3, with one f32 scale for the tensor. */

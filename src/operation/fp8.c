@@ -11,24 +11,6 @@
 #include "quantize/quantize_args.h"
 #include "quantize/transpose_args.h"
 
-struct cln_workload cln_fp8_workload(const struct cln_operation *operation, const void *desc, clnorm_dtype x_dtype,
-                                     uint64_t scale_group) {
-    const struct cln_desc_head *const head = desc;
-    const uint64_t whole = head->cols | scale_group;
-    return (struct cln_workload){
-        .users = CLN_KNOBS_QUANTIZE,
-        .rows = head->rows,
-        .groups = 1,
-        .group_size = head->cols,
-        .whole = cln_lowest_bit(whole),
-        .alignment = cln_lowest_bit(whole | cln_operation_strides(operation, desc)),
-        .x_size = clnorm_dtype_size(x_dtype),
-        .held_size = clnorm_dtype_size(x_dtype),
-        .norm = CLNORM_RMS_NORM,
-        .real_size = sizeof(cl_float),
-    };
-}
-
 struct cln_fp8_rows cln_fp8_rows_of(const struct cln_desc_head *head, const clnorm_tensor *x, const clnorm_tensor *q,
                                     bool whole) {
     enum { CUT_COLS = 4096 };
@@ -60,6 +42,20 @@ struct cln_workload cln_fp8_rows_workload(const struct cln_fp8_rows *rows, clnor
     };
 }
 
+struct cln_workload cln_fp8_workload(const struct cln_operation *operation, const void *desc, clnorm_dtype x_dtype,
+                                     uint64_t scale_group) {
+    const struct cln_desc_head *const head = desc;
+    const uint64_t divisor = head->cols | scale_group;
+    const struct cln_fp8_rows rows = {.rows = head->rows, .cols = head->cols};
+    struct cln_workload work = cln_fp8_rows_workload(&rows, x_dtype, divisor, false);
+    work.alignment = cln_lowest_bit(divisor | cln_operation_strides(operation, desc));
+    return work;
+}
+
+uint64_t cln_fp8_reach(const clnorm_plan *plan, const struct cln_fp8_rows *rows) {
+    return rows->cols + (cln_leads(&plan->work, &plan->config) ? plan->config.vec - 1 : 0);
+}
+
 void cln_fp8_spec_rows(const clnorm_plan *plan, const struct cln_fp8_rows *rows, struct cln_spec *spec) {
     spec->leads = cln_leads(&plan->work, &plan->config);
     spec->tails = spec->leads || rows->cols % plan->config.vec != 0 || rows->elements != rows->rows * rows->cols;
@@ -84,7 +80,7 @@ clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_
     struct cln_config wish = *forced;
     if (forced->vec && whole % forced->vec) /* whole 0: it may be any */
         return cln_config_refuse("vec", forced->vec,
-                                 "a divisor of cols, and of the columns of a group or of a scale, in this operation");
+                                 "a divisor of the columns that share a scale, and of cols where rows are whole vectors");
     if (!wish.vec && cln_config_element_aligned(device, &wish))
         wish.vec = (uint32_t)cln_smaller(cln_or_else(whole, cln_power_of_two_at_least(work->group_size)), 16);
     clnorm_status status = cln_config_choose_reread(device, work, &wish, config);

@@ -27,11 +27,14 @@ struct cln_fp8_rows cln_fp8_rows_of(const struct cln_desc_head *head, const clno
 struct cln_workload cln_fp8_rows_workload(const struct cln_fp8_rows *rows, clnorm_dtype x_dtype, uint64_t divisor,
                                           bool leads);
 
+/* Columns from the start of a row's first vector to the end of its last one, at most. */
+uint64_t cln_fp8_reach(const clnorm_plan *plan, const struct cln_fp8_rows *rows);
+
 /* Sets the macros of cl/quantize/leads.h. */
 void cln_fp8_spec_rows(const clnorm_plan *plan, const struct cln_fp8_rows *rows, struct cln_spec *spec);
 
 /* A cln_choose_fn for kernels whose work-groups loop over segments of work->group_size elements. vec divides
- * work->whole, so that rows consist of whole vectors. */
+ * work->whole, where that is not 0. */
 clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_workload *work,
                              const struct cln_config *forced, struct cln_config *config);
 

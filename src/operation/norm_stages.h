@@ -8,7 +8,7 @@
  * root of its mean square. In all else they are RMS norms. */
 enum { CLN_L2_NORM = CLNORM_RMS_NORM + 1, CLN_FLOORED_L2_NORM /* eps is the least length */ };
 
-/* The argument for what the norm multiplies a segment by: RMS and layer norm keep rstd, L2 norm the length. */
+/* The argument that keeps a segment's scale: rstd, or of L2 norm the length, its reciprocal. */
 enum cln_role cln_role_of_rstd(clnorm_norm norm);
 
 /* The macros that tell the norm. */

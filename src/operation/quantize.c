@@ -191,8 +191,8 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     const problem *const p = desc;
     const struct job job = job_of(desc);
     (void)work;
-    const struct cln_fp8_tile tile =
-        cln_fp8_tile_of(&plan->context->device, &plan->config, job.rows.rows, job.rows.cols, transposes(p), p->q_t.stride);
+    const struct cln_fp8_tile tile = cln_fp8_tile_of(&plan->context->device, &plan->config, job.rows.rows,
+                                                     cln_fp8_reach(plan, &job.rows), transposes(p), p->q_t.stride);
     plan->seeding = p->stochastic ? CLN_SEED_OWN : CLN_SEED_NONE;
     plan->seed.seed = p->seed;
     plan->tensor[CLN_Q_T].vector = tile.row_vec * plan->tensor[CLN_Q_T].element;
