@@ -24,11 +24,6 @@ static inline bool is_vector(const index_t v, const uint lead) {
     return v < vectors_of(0) || v < vectors_of(lead);
 }
 
-/* Elements from .. to of a vector belong to the segment. */
-struct part {
-    uint from, to;
-};
-
 /* Where a CPU's work-item has a whole segment, a vector that would be partly filled consists of the segment's first or last
  * VEC elements instead, of which some belong to its neighbour: a CPU loads these at once from any address. MOVES_EDGES: a
  * kernel does not depend on the places of elements within a vector. */

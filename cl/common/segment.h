@@ -5,6 +5,7 @@
 #define SEGMENT_H
 
 #include "common/dtype.h"
+#include "common/part.h"
 
 #ifndef LEADS
 #define LEADS 0
@@ -56,11 +57,7 @@ static inline bool is_vector(const index_t v, const uint lead) {
     return v < VECTORS;
 }
 
-/* Elements 0 .. to of a vector belong to the segment; from is 0. */
-struct part {
-    uint from, to;
-};
-
+/* from is 0. */
 static inline struct part own_part(const index_t v, const uint lead) {
     const struct part part = {0, v < WHOLE_VECTORS ? VEC : v == WHOLE_VECTORS ? TAIL : 0};
     (void)lead;

@@ -293,19 +293,16 @@ static inline float tensor_scale(const struct call *call) {
 }
 
 #if IS_FP8(Y_DTYPE)
+DEFINE_STORE_ELEMENTS(store_part_of_y, Y_DTYPE)
+
 static inline void put_codes(const struct call *call, const struct segment *segment, const index_t v, const realv y,
                              const float scale) {
     const BYTES codes = DIVIDED(Y_DTYPE)(COMPATIBLE ? widen_bf16(narrow_bf16(y)) : y, scale);
     global uchar *const to = segment->y + place_of_vector(v, segment->lead);
-    if (is_whole(v, segment->lead)) {
+    if (is_whole(v, segment->lead))
         store_bytes(to, codes, call->aligned);
-        return;
-    }
-    const struct part part = own_part(v, segment->lead);
-#pragma unroll
-    for (uint i = 0; i < VEC; i++)
-        if (i >= part.from && i < part.to)
-            to[i] = ((const uchar *)&codes)[i];
+    else
+        store_part_of_y(to, codes, own_part(v, segment->lead));
 }
 #endif
 

@@ -14,23 +14,28 @@ struct call {
 
 #include "quantize/row.h"
 
-DEFINE_LOAD_SOME(load_some_codes, Q_DTYPE)
-DEFINE_STORE_SOME(store_some_x, X_DTYPE)
+DEFINE_LOAD_ELEMENTS(load_part_of_q, Q_DTYPE)
+DEFINE_STORE_ELEMENTS(store_part_of_x, X_DTYPE)
+
+static inline float scale_at(const struct call *call, const ulong row, const ulong column) {
+    const ulong index = SCALING == SCALING_TENSOR ? 0 : SCALING == SCALING_ROW ? row : row * GROUPS + column / GROUP_SIZE;
+    return LOAD1(SCALE_DTYPE)(call->scale + index);
+}
 
 static inline void dequantize_row(const struct call *call, const ulong row) {
     const global uchar *const q = call->q + row * call->q_stride - lead_of(call, row);
     global STORAGE(X_DTYPE) *const x = call->x + row * call->x_stride - lead_of(call, row);
     const ulong end = end_of_row(call, row);
     for (ulong column = get_local_id(0) % LANES * VEC; column < end; column += LANES * VEC) {
-        const ulong index = SCALING == SCALING_TENSOR ? 0
-                            : SCALING == SCALING_ROW  ? row
-                                                      : row * GROUPS + column / GROUP_SIZE;
-        const float scale = LOAD1(SCALE_DTYPE)(call->scale + index);
         const struct part part = part_of(call, row, column);
-        if (is_whole(part))
-            STORE(X_DTYPE)
-        (x + column, WIDEN(Q_DTYPE)(load_bytes(q + column, call->aligned, LOAD_LAST)) * scale, call->aligned);
-        else store_some_x(x + column, NARROW(X_DTYPE)(WIDEN(Q_DTYPE)(load_some_codes(q + column, part)) * scale), part);
+        const bool whole = is_whole(part);
+        const BYTES codes = whole ? load_bytes(q + column, call->aligned, LOAD_LAST) : load_part_of_q(q + column, part);
+        const floatv numbers = WIDEN(Q_DTYPE)(codes) * scale_at(call, row, column);
+        if (whole) {
+            STORE(X_DTYPE)(x + column, numbers, call->aligned);
+        } else {
+            store_part_of_x(x + column, NARROW(X_DTYPE)(numbers), part);
+        }
     }
 }
 

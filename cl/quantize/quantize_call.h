@@ -6,7 +6,7 @@
 #include "quantize/quantize.h"
 #include "quantize/row.h"
 
-DEFINE_LOAD_SOME(load_some_x, X_DTYPE)
+DEFINE_LOAD_ELEMENTS(load_part_of_x, X_DTYPE)
 
 /* Loads a vector that lies in its row. */
 static inline PACKED(X_DTYPE)
@@ -18,11 +18,11 @@ static inline PACKED(X_DTYPE)
     load_x(const struct call *call, const ulong row, const ulong column, const enum load_hint hint) {
     const struct part part = part_of(call, row, column);
     return is_whole(part) ? load_whole(call, row, column, hint)
-                          : load_some_x(call->x + row * call->x_stride + column - lead_of(call, row), part);
+                          : load_part_of_x(call->x + row * call->x_stride + column - lead_of(call, row), part);
 }
 
 #if WRITE_Q
-DEFINE_STORE_SOME(store_some_codes, Q_DTYPE)
+DEFINE_STORE_ELEMENTS(store_part_of_q, Q_DTYPE)
 
 /* Writes the codes of one vector of q. whole: it lies in its row. */
 static inline void put(const struct call *call, const ulong row, const ulong column, const BYTES codes, const bool whole) {
@@ -31,7 +31,7 @@ static inline void put(const struct call *call, const ulong row, const ulong col
     if (whole || is_whole(part))
         store_bytes(q, codes, call->aligned);
     else
-        store_some_codes(q, codes, part);
+        store_part_of_q(q, codes, part);
 }
 #endif
 

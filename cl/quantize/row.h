@@ -5,6 +5,7 @@
 #define ROW_H
 
 #include "common/fp8.h"
+#include "common/part.h"
 #include "quantize/leads.h"
 
 static inline uint lead_of(const struct call *call, const ulong row) {
@@ -15,11 +16,6 @@ static inline uint lead_of(const struct call *call, const ulong row) {
 static inline ulong end_of_row(const struct call *call, const ulong row) {
     return TAILS ? min(call->cols, call->elements - row * call->cols) + lead_of(call, row) : call->cols;
 }
-
-/* Elements from .. to of a vector belong to the row. */
-struct part {
-    uint from, to;
-};
 
 static inline struct part part_of(const struct call *call, const ulong row, const ulong column) {
     const uint lead = lead_of(call, row);
@@ -33,20 +29,5 @@ static inline struct part part_of(const struct call *call, const ulong row, cons
 static inline bool is_whole(const struct part part) {
     return !TAILS || (part.from == 0 && part.to == VEC);
 }
-
-/* Functions that load or store a part of the vector at p. Elements that are not loaded are zeros. */
-#define DEFINE_LOAD_SOME(name, dtype)                                                           \
-    static inline PACKED(dtype) name(const global STORAGE(dtype) * p, const struct part part) { \
-        ELEMENTS(dtype) loaded;                                                                 \
-        _Pragma("unroll") for (uint i = 0; i < VEC; i++) loaded.element[i] =                    \
-            i >= part.from && i < part.to ? p[i] : (STORAGE(dtype))0;                           \
-        return loaded.packed;                                                                   \
-    }
-
-#define DEFINE_STORE_SOME(name, dtype)                                                                                \
-    static inline void name(global STORAGE(dtype) * p, const PACKED(dtype) packed, const struct part part) {          \
-        const ELEMENTS(dtype) stored = {packed};                                                                      \
-        _Pragma("unroll") for (uint i = 0; i < VEC; i++) if (i >= part.from && i < part.to) p[i] = stored.element[i]; \
-    }
 
 #endif

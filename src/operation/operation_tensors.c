@@ -289,7 +289,7 @@ uint64_t cln_operation_lead_vec(const struct cln_operation *operation, const voi
         if (!tensor->dtype)
             continue;
         const bool codes = rule->output && tensor->scaling && tensor->scaling != CLNORM_SCALING_GROUP;
-        if (cln_outer_given(tensor) || (tensor->scaling && !codes) || (size != 2 && size != 4 && !codes))
+        if (cln_outer_given(tensor) || (!codes && (tensor->scaling || (size != 2 && size != 4))))
             return 0;
         if (rule->extent == CLN_MATRIX)
             differences |= tensor->stride ^ first;
