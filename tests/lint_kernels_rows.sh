@@ -83,6 +83,12 @@ for family in quantize_segments quantize_tile quantize_largest dequantize; do
         strict $family CL1.2 nvptx64 -all $tails SCALING=2 X_DTYPE=bf16 VEC=8 ISA=ISA_PTX FP8_ISA=ISA_PTX \
             REDUCE=REDUCE_SHUFFLE
     done
+    for vec in 4 8 16; do
+        windows="LEADS=1 TAILS=1 TRANSPOSED=0 VEC=$vec LANES=8 SEGMENTS=8 GROUP_SIZE=$((8 * vec))"
+        strict $family CL1.2 spir64 -all $windows X_DTYPE=f16
+        strict $family CL1.2 spir64 -all $windows WRITE_Q=0
+        strict $family CL1.2 nvptx64 -all $windows X_DTYPE=bf16 ISA=ISA_PTX FP8_ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
+    done
 done
 for vec in 1 2 16; do
     strict transpose CL1.2 spir64 -all X_DTYPE=f8e4m3 WRITE_Q=0 VEC=$vec ROW_VEC=$vec

@@ -330,12 +330,17 @@ static void rows_begin_anywhere(void **state) {
     const struct cln_config wide = {.vec = 8, .lanes = 8, .segments = 2, .stores = stores};
     const struct cln_config narrow = {.vec = 4, .lanes = 8, .segments = 2, .stores = stores};
     const struct cln_config serial = {.vec = 16, .lanes = 1, .segments = 1, .stores = stores};
+    const struct cln_config groups_of_128 = {.vec = 8, .lanes = 16, .segments = 2, .iterations = 4, .stores = stores};
+    const struct cln_config groups_of_16 = {.vec = 4, .lanes = 4, .segments = 4, .iterations = 9, .stores = stores};
     const struct quantize_case leading[] = {
         {ROW, 13, 301, 0, BF16, E4M3, F32, false, true, false, 0, 16, 0, wide, true},
         {WHOLE, 13, 301, 0, BF16, E4M3, F32, false, true, false, 0, 16, 0, wide, true},
         {ROW, 21, 9, 0, F32, E4M3, F32, false, true, false, 0, 16, 0, narrow, false},
         {WHOLE, 13, 511, 0, F32, E4M3, F32, false, true, false, 0, 16, 0, narrow, false},
         {WHOLE, 13, 4095, 0, F32, E4M3, F32, false, true, false, 0, 16, 0, serial, false},
+        /* lanes with a window each; work-groups end within rows */
+        {GROUP, 13, 301, 128, BF16, E4M3, F32, false, true, false, 0, 16, 0, groups_of_128, true},
+        {GROUP, 29, 37, 16, F32, E5M2, BF16, false, true, false, 0, 0, 1, groups_of_16, true},
     };
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof leading / sizeof *leading; i++)

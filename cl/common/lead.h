@@ -15,10 +15,6 @@
 #define NOT_LAST 0x200u  /* the segment goes on to the vector's end, at least */
 #define LEAD_ELEMENTS(lead) ((lead) % NOT_FIRST)
 
-/* Whether an aligned load may reach beyond the segment, or even the buffer: NVIDIA's buffers begin and end at multiples of
- * 512 bytes. */
-#define LOADS_BEYOND (ISA == ISA_PTX)
-
 /* Whether a segment has a vector v. Compilers know the first comparison's result for most vectors of an unrolled loop. */
 static inline bool is_vector(const index_t v, const uint lead) {
     return v < vectors_of(0) || v < vectors_of(lead);

@@ -9,6 +9,10 @@ struct part {
     uint from, to;
 };
 
+/* Whether an aligned load may reach beyond a segment or a row, or even the buffer: NVIDIA's buffers begin and end at
+ * multiples of 512 bytes. */
+#define LOADS_BEYOND (ISA == ISA_PTX)
+
 /* Defines a function that loads the part of the vector at p. The other elements are zeros. */
 #define DEFINE_LOAD_ELEMENTS(name, dtype)                                                       \
     static inline PACKED(dtype) name(const global STORAGE(dtype) * p, const struct part part) { \

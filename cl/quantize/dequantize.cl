@@ -17,9 +17,22 @@ struct call {
 DEFINE_LOAD_ELEMENTS(load_part_of_q, Q_DTYPE)
 DEFINE_STORE_ELEMENTS(store_part_of_x, X_DTYPE)
 
-static inline float scale_at(const struct call *call, const ulong row, const ulong column) {
-    const ulong index = SCALING == SCALING_TENSOR ? 0 : SCALING == SCALING_ROW ? row : row * GROUPS + column / GROUP_SIZE;
+static inline float scale_at(const struct call *call, const ulong index) {
     return LOAD1(SCALE_DTYPE)(call->scale + index);
+}
+
+/* The numbers of the vector at a column of row.h. At the start of a group its first elements are of the group before, and
+ * after the row's last group all are. */
+static inline floatv scaled(const struct call *call, const ulong row, const ulong column, const floatv v) {
+#if LEADS && SCALING == SCALING_GROUP
+    const ulong group = row * GROUPS + min(column, call->cols - 1) / GROUP_SIZE;
+    const ulong before = row * GROUPS + column / GROUP_SIZE - (column > 0 && column % GROUP_SIZE == 0);
+    return v * fill_before(scale_at(call, group), lead_of(call, row), scale_at(call, before));
+#elif SCALING == SCALING_GROUP
+    return v * scale_at(call, row * GROUPS + column / GROUP_SIZE);
+#else
+    return v * scale_at(call, SCALING == SCALING_ROW ? row : 0);
+#endif
 }
 
 static inline void dequantize_row(const struct call *call, const ulong row) {
@@ -30,7 +43,7 @@ static inline void dequantize_row(const struct call *call, const ulong row) {
         const struct part part = part_of(call, row, column);
         const bool whole = is_whole(part);
         const BYTES codes = whole ? load_bytes(q + column, call->aligned, LOAD_LAST) : load_part_of_q(q + column, part);
-        const floatv numbers = WIDEN(Q_DTYPE)(codes) * scale_at(call, row, column);
+        const floatv numbers = scaled(call, row, column, WIDEN(Q_DTYPE)(codes));
         if (whole) {
             STORE(X_DTYPE)(x + column, numbers, call->aligned);
         } else {

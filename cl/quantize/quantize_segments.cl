@@ -39,11 +39,18 @@ static inline float put_scale(const struct call *call, const ulong index, const 
 #endif
 }
 
-#if PRESENT(SCALE_DTYPE) && WRITE_Q
+#if PRESENT(SCALE_DTYPE) && WRITE_Q && !(ONE_VECTOR && LEADS)
 static inline void put_codes(const struct call *call, const ulong row, const ulong column, const PACKED(X_DTYPE) x,
                              const float scale, const bool whole) {
     put(call, row, column, quantized(call, row, column, WIDEN(X_DTYPE)(x), scale), whole);
 }
+#endif
+
+#if ONE_VECTOR && LEADS
+#include "quantize/windows.h"
+#define KEPT KEPT_WORDS(AT_ONCE *GROUP_ITEMS)
+#else
+#define KEPT 1
 #endif
 
 #if ONE_VECTOR
@@ -67,38 +74,80 @@ static inline bool is_there(const struct call *call, const struct place *place) 
     return place->active && place->column < call->cols;
 }
 
+#if !LEADS
+struct window {
+    PACKED(X_DTYPE) vector;
+};
+
+static inline struct window load_window(const struct call *call, const ulong row, const ulong column) {
+    return (struct window){load_x(call, row, column, LOAD_LAST)};
+}
+
+static inline PACKED(X_DTYPE)
+    elements_of(const struct call *call, const ulong row, const ulong column, const struct window *window) {
+    (void)call, (void)row, (void)column;
+    return window->vector;
+}
+#endif
+
+#if LEADS && WRITE_Q
+/* Writes the codes of AT_ONCE segments of each work-item. */
+INLINED void put_windows(const struct call *call, const ulong first, const ulong end, const local uint *kept) {
+    const uint item = (uint)get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (uint k = 0; k < AT_ONCE; k++) {
+        const struct place place = place_of(first, k, end);
+        const uint w = k * GROUP_ITEMS + item;
+        const bool next = w + 1 < AT_ONCE * GROUP_ITEMS && first - item / LANES + (w + 1) / LANES < end;
+        if (is_there(call, &place))
+            put_window(call, place.row, place.column, w, w > 0, !next, kept);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+#endif
+
 /* AT_ONCE segments of a work-item, all read before one is written. Segments from end on do not exist. */
-INLINED void take_segments(const struct call *call, const ulong first, const ulong end, struct lanes *lanes) {
-    PACKED(X_DTYPE) x[AT_ONCE] = {0};
+INLINED void take_segments(const struct call *call, const ulong first, const ulong end, struct lanes *lanes,
+                           local uint *kept) {
+    struct window windows[AT_ONCE] = {{0}};
 #pragma unroll
     for (uint k = 0; k < AT_ONCE; k++) {
         const struct place place = place_of(first, k, end);
         if (is_there(call, &place))
-            x[k] = load_x(call, place.row, place.column, LOAD_LAST);
+            windows[k] = load_window(call, place.row, place.column);
     }
     begin_loads();
 #pragma unroll
     for (uint k = 0; k < AT_ONCE; k++) {
         const struct place place = place_of(first, k, end);
-        const float amax = largest_over_lanes(lanes, largest_of(larger_of(0, WIDEN(X_DTYPE)(x[k]))));
+        const PACKED(X_DTYPE) x = elements_of(call, place.row, place.column, &windows[k]);
+        const float amax = largest_over_lanes(lanes, largest_of(larger_of(0, WIDEN(X_DTYPE)(x))));
         if (is_there(call, &place)) {
             const float scale = put_scale(call, first + k * SEGMENTS, amax, get_local_id(0) % LANES == 0);
-#if PRESENT(SCALE_DTYPE) && WRITE_Q
-            put_codes(call, place.row, place.column, x[k], scale, false);
+#if !PRESENT(SCALE_DTYPE) || !WRITE_Q
+            (void)scale, (void)kept;
+#elif LEADS
+            keep_codes(kept, k * GROUP_ITEMS + (uint)get_local_id(0),
+                       quantized(call, place.row, place.column, WIDEN(X_DTYPE)(x), scale));
 #else
-            (void)scale;
+            (void)kept;
+            put_codes(call, place.row, place.column, x, scale, false);
 #endif
         }
     }
+#if LEADS && WRITE_Q
+    put_windows(call, first, end, kept);
+#endif
 }
 
 /* This work-group's segments. */
-INLINED void take_share(const struct call *call, local float *scratch) {
+INLINED void take_share(const struct call *call, local float *scratch, local uint *kept) {
     struct lanes lanes = {.scratch = scratch};
     const ulong share = call->iterations * SEGMENTS, begin = get_group_id(0) * share;
     const ulong end = min(begin + share, call->work);
     for (ulong first = begin; first < end; first += AT_ONCE * SEGMENTS)
-        take_segments(call, first + get_local_id(0) / LANES, end, &lanes);
+        take_segments(call, first + get_local_id(0) / LANES, end, &lanes, kept);
 }
 
 #else
@@ -174,9 +223,10 @@ INLINED float take_segment(const struct call *call, const ulong index, struct la
 }
 
 /* This work-group's segments. */
-INLINED void take_share(const struct call *call, local float *scratch) {
+INLINED void take_share(const struct call *call, local float *scratch, local uint *kept) {
     struct lanes lanes = {.scratch = scratch};
     float largest = 0;
+    (void)kept;
     for (ulong turn = 0; turn < call->iterations; turn++) {
         const ulong first = (get_group_id(0) * call->iterations + turn) * SEGMENTS;
         if (first >= call->work)
@@ -195,8 +245,9 @@ INLINED void take_share(const struct call *call, local float *scratch) {
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void quantize_segments(PARAMETERS(QUANTIZE_SEGMENTS_ARGS)) {
     local float scratch[2 * SCRATCH];
+    local uint kept[KEPT] __attribute__((aligned(16))); /* a vector of codes at most */
     const struct call call = {ARGUMENTS(QUANTIZE_SEGMENTS_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_share(&call, scratch);
+    take_share(&call, scratch, kept);
 }
 
 #if !ELEMENT_ALIGNED
@@ -204,7 +255,8 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void quantize_se
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 quantize_segments_unaligned(PARAMETERS(QUANTIZE_SEGMENTS_ARGS)) {
     local float scratch[2 * SCRATCH];
+    local uint kept[KEPT] __attribute__((aligned(16))); /* a vector of codes at most */
     const struct call call = {ARGUMENTS(QUANTIZE_SEGMENTS_ARGS), .aligned = false};
-    take_share(&call, scratch);
+    take_share(&call, scratch, kept);
 }
 #endif

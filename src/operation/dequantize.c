@@ -17,12 +17,12 @@ static struct cln_fp8_rows rows_of(const void *desc) {
     return cln_fp8_rows_of(desc, &p->x, &p->q, p->q.scaling == CLNORM_SCALING_TENSOR);
 }
 
-/* A work-group takes whole rows. All elements of a vector have the same scale. */
+/* A work-group takes whole rows. A vector has one scale, and where rows of groups begin anywhere two. */
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const problem *const p = desc;
     const struct cln_fp8_rows rows = rows_of(desc);
     (void)operation;
-    return cln_fp8_rows_workload(&rows, p->x.dtype, p->q.scale_group, p->q.scaling != CLNORM_SCALING_GROUP);
+    return cln_fp8_rows_workload(&rows, p->x.dtype, p->q.scale_group, true);
 }
 
 static const struct cln_kernel kernel = CLN_KERNEL_PAIR(dequantize, dequantize, DEQUANTIZE_ARGS);

@@ -34,7 +34,7 @@ struct cln_workload cln_fp8_rows_workload(const struct cln_fp8_rows *rows, clnor
         .group_size = rows->cols,
         .whole = divisor ? cln_lowest_bit(divisor) : 0,
         .alignment = cln_lowest_bit(strides | divisor | ANY),
-        .lead_vec = leads ? cln_lowest_bit((rows->x_stride ^ rows->q_stride) | ANY) : 0,
+        .lead_vec = leads ? cln_lowest_bit((rows->x_stride ^ rows->q_stride) | divisor | ANY) : 0,
         .x_size = clnorm_dtype_size(x_dtype),
         .held_size = clnorm_dtype_size(x_dtype),
         .norm = CLNORM_RMS_NORM,

@@ -3,6 +3,7 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
+#include "config/resources.h"
 #include "device/driver_defects.h"
 #include "operation/fp8.h"
 #include "operation/operations.h"
@@ -64,23 +65,26 @@ static void tuning_key(const void *desc, struct cln_tuning_key *key) {
     key->group_size = job_of(desc).group;
 }
 
-/* A vector has one scale. Where random words are drawn for four neighbours, vectors begin at a multiple of four in x. */
+/* A vector has one scale. Where random words are drawn for four neighbours, vectors begin at a multiple of four in x. Rows
+ * of groups that begin anywhere have windows (cl/quantize/windows.h), of whole words. */
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
+    enum { WORD = 4 }; /* codes */
     const problem *const p = desc;
     const struct job job = job_of(desc);
     const bool grouped = p->q.scaling == CLNORM_SCALING_GROUP, divided = p->stochastic && !job.rows.cut;
     const uint64_t divisor = (grouped ? job.group : 0) | (divided ? p->cols : 0);
-    struct cln_workload work =
-        cln_fp8_rows_workload(&job.rows, p->x.dtype, divisor, !grouped && !divided && !transposes(p));
+    struct cln_workload work = cln_fp8_rows_workload(&job.rows, p->x.dtype, divisor, !divided && !transposes(p));
     (void)operation;
     work.groups = job.groups;
     work.group_size = job.group;
+    if (grouped && work.lead_vec < WORD)
+        work.lead_vec = 0;
     return work;
 }
 
 /* A GPU's lane loads a vector of each of several groups at once (AT_ONCE of quantize_segments.cl). */
-static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work,
-                            const struct cln_config *forced, struct cln_config *config) {
+static clnorm_status choose_lanes(const clnorm_device_info *device, const struct cln_workload *work,
+                                  const struct cln_config *forced, struct cln_config *config) {
     enum { ITEMS = 64, MOST_LANES = 32, AT_ONCE = 4 };
     const clnorm_status status = cln_fp8_config(device, work, forced, config);
     const bool free = !forced->lanes && !forced->segments && !forced->reduce && !forced->iterations;
@@ -94,6 +98,28 @@ static clnorm_status choose(const clnorm_device_info *device, const struct cln_w
     wish.segments = (uint32_t)cln_larger(cln_smaller(ITEMS, device->max_work_group_size) / wish.lanes, 1);
     wish.iterations = AT_ONCE;
     return cln_fp8_config(device, work, &wish, config);
+}
+
+/* Whether lanes take windows of groups that begin anywhere: a vector for each lane, and not two aligned ones in its place,
+ * which cost less. */
+static bool takes_windows(const struct cln_workload *work, const struct cln_config *config) {
+    return (uint64_t)config->lanes * config->vec == work->group_size && 2 * work->alignment < config->vec;
+}
+
+/* Rows of groups that begin anywhere are taken as others are, if each lane then has a window. */
+static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work,
+                            const struct cln_config *forced, struct cln_config *config) {
+    const bool grouped = work->whole > 0;
+    if (!grouped || !work->lead_vec)
+        return choose_lanes(device, work, forced, config);
+    struct cln_workload even = *work;
+    even.lead_vec = 0;
+    even.alignment = cln_larger(work->alignment, work->lead_vec);
+    const clnorm_status status = choose_lanes(device, &even, forced, config);
+    if (!status && (!cln_leads(work, config) || takes_windows(work, config)))
+        return status;
+    even.alignment = work->alignment;
+    return choose_lanes(device, &even, forced, config);
 }
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const struct job *job) {
