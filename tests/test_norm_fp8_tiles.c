@@ -313,7 +313,7 @@ static void numbers_are_those_of_the_formulas(void **state) {
     const struct fixture *fixture = *state;
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        failed += !passes(fixture, &cases[i]);
+        failed += fixture_takes(i) && !passes(fixture, &cases[i]);
     assert_int_equal(failed, 0);
 }
 

@@ -300,7 +300,7 @@ static void codes_are_those_of_the_reference(void **state) {
     const uint64_t most = fixture_is_slow(fixture) ? 10000 : UINT64_MAX; /* elements */
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        failed += cases[i].rows * cases[i].cols <= most && !passes(fixture, &cases[i]);
+        failed += fixture_takes(i) && cases[i].rows * cases[i].cols <= most && !passes(fixture, &cases[i]);
     assert_int_equal(failed, 0);
 }
 
@@ -344,7 +344,7 @@ static void rows_begin_anywhere(void **state) {
     };
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof leading / sizeof *leading; i++)
-        failed += !passes(fixture, &leading[i]);
+        failed += fixture_takes(i) && !passes(fixture, &leading[i]);
     assert_int_equal(failed, 0);
 }
 

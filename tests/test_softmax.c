@@ -75,7 +75,7 @@ static void sweep(const struct fixture *fixture, enum rows_operation operation) 
             unsigned run[PAIRWISE_FACTORS];
             pairwise_cycle(&runs, run_levels, RUN_FACTORS, run, i);
             const struct rows_case rows_case = case_of(operation, cols, build, run, limit, 4 * i + j);
-            failed += !rows_case_passes(fixture, &rows_case);
+            failed += fixture_takes(i) && !rows_case_passes(fixture, &rows_case);
         }
     }
     pairwise_free(builds);

@@ -49,10 +49,10 @@ run_tests() {
     passed=$((passed + $(grep -c '^[[:space:]]*<testcase .* status="run"' "$report" || :))) # a skipped test has not passed
 }
 
-# fetch: what the tests need from elsewhere, and the wheel with its environment. Most of this waits for servers.
-fetch() {
+# What the tests need from elsewhere. Most of this waits for servers.
+fetch_drivers() {
     tests/fetch_intel.sh build-dev/drivers/intel && tests/fetch_trixie.sh build-dev/drivers/trixie &&
-        tests/khronos_loader.sh build-dev/khronos && tests/python.sh build-dev/python prepare
+        tests/khronos_loader.sh build-dev/khronos
 }
 
 # run_python WHAT: runs the tests of the Python package, which shows its own counts; here they count as one test. Its kernels
@@ -72,13 +72,16 @@ run_python() {
 }
 
 if $all; then
-    say "Fetching Intel's OpenCL runtime, PoCL of Debian 13, the loader of Khronos and PyTorch, beside the builds"
-    quietly fetch &
+    say "Fetching Intel's OpenCL runtime, PoCL of Debian 13 and the loader of Khronos, beside the builds"
+    quietly fetch_drivers &
     fetching=$!
     build dev
     build asan
     build tsan
     wait "$fetching" # a failure ends the script
+    say "Building the wheel and fetching PyTorch, beside the tests"
+    quietly tests/python.sh build-dev/python prepare &
+    preparing=$!
     run_tests dev "everything"
     run_tests asan "everything under the address and undefined-behaviour sanitizers"
     run_tests tsan "threads under the thread sanitizer"
@@ -87,6 +90,7 @@ if $all; then
     ldd build-dev/tests/test_plan | grep -q "$LD_LIBRARY_PATH/libOpenCL" || die "the loader of Khronos is not used"
     run_tests loader "what depends on the loader, with that of Khronos"
     unset LD_LIBRARY_PATH
+    wait "$preparing"
     run_python test
 else
     build dev
