@@ -120,11 +120,21 @@ static uint64_t leading_registers(const struct cln_workload *work, const struct 
         return 0;
     if (work->kind == CLN_KIND_SOFTMAX_BACKWARD)
         return c->keep == CLN_KEEP_REGISTERS && work->x_size < work->real_size ? vectors * 11 / 2 : 0;
-    const uint64_t at_once = c->weights == CLN_WEIGHTS_EARLY ? 1 : work->norm == CLNORM_LAYER_NORM ? 2 : 4;
+    const uint64_t at_once = c->weights == CLN_WEIGHTS_EARLY || work->y_scaled ? 1
+                             : work->norm == CLNORM_LAYER_NORM                 ? 2
+                                                                               : 4;
     const uint64_t addresses = c->keep == CLN_KEEP_REGISTERS ? 0 : 2 * (uint64_t)cln_moved_tensors(work);
     return (cln_smaller(at_once, cln_larger(vectors, 1)) - 1) * affine_tensors(work) *
                cln_registers_of(c->vec * work->x_size) +
            addresses;
+}
+
+/* Where a lane holds many vectors of 2-byte elements for an 8-bit y, the compiler widens some before they are needed.
+ * Fitted to what ptxas uses for 14 kernels. */
+static uint64_t code_registers(const struct cln_workload *work, const struct cln_config *c, uint64_t vectors) {
+    enum { FEW = 4 };
+    const bool widens = work->y_scaled && c->keep == CLN_KEEP_REGISTERS && work->x_size < work->real_size;
+    return widens && vectors > FEW ? (vectors - FEW) * c->vec / 2 : 0;
 }
 
 uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c) {
@@ -135,7 +145,7 @@ uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln
     const uint64_t weights = affine_tensors(work) + (work->kind == CLN_KIND_GATED); /* z comes with them */
     const uint64_t early =
         c->weights == CLN_WEIGHTS_EARLY ? weights * vectors * cln_registers_of(c->vec * work->x_size) : 0;
-    return arithmetic(work, c) + held + early + leading_registers(work, c, vectors);
+    return arithmetic(work, c) + held + early + leading_registers(work, c, vectors) + code_registers(work, c, vectors);
 }
 
 /* -------------------------------------------------------------------------------------------------------- backward */
