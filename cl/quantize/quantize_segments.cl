@@ -123,18 +123,20 @@ INLINED void take_segments(const struct call *call, const ulong first, const ulo
         const struct place place = place_of(first, k, end);
         const PACKED(X_DTYPE) x = elements_of(call, place.row, place.column, &windows[k]);
         const float amax = largest_over_lanes(lanes, largest_of(larger_of(0, WIDEN(X_DTYPE)(x))));
-        if (is_there(call, &place)) {
-            const float scale = put_scale(call, first + k * SEGMENTS, amax, get_local_id(0) % LANES == 0);
+        const bool there = is_there(call, &place);
+        const float scale = put_scale(call, first + k * SEGMENTS, amax, there && get_local_id(0) % LANES == 0);
 #if !PRESENT(SCALE_DTYPE) || !WRITE_Q
-            (void)scale, (void)kept;
+        (void)scale, (void)kept;
 #elif LEADS
+        if (there)
             keep_codes(kept, k * GROUP_ITEMS + (uint)get_local_id(0),
                        quantized(call, place.row, place.column, WIDEN(X_DTYPE)(x), scale));
 #else
-            (void)kept;
+        (void)kept;
+        if (there)
             put_codes(call, place.row, place.column, x, scale, false);
 #endif
-        }
+        join_lanes();
     }
 #if LEADS && WRITE_Q
     put_windows(call, first, end, kept);

@@ -100,10 +100,12 @@ static clnorm_status choose_lanes(const clnorm_device_info *device, const struct
     return cln_fp8_config(device, work, &wish, config);
 }
 
-/* Whether lanes take windows of groups that begin anywhere: a vector for each lane, and not two aligned ones in its place,
- * which cost less. */
-static bool takes_windows(const struct cln_workload *work, const struct cln_config *config) {
-    return (uint64_t)config->lanes * config->vec == work->group_size && 2 * work->alignment < config->vec;
+/* Whether each lane takes a window of a group that begins anywhere. Two aligned vectors of half the size cost less, unless
+ * a size is forced. */
+static bool takes_windows(const struct cln_workload *work, const struct cln_config *forced,
+                          const struct cln_config *config) {
+    const bool gains = forced->vec || 2 * work->alignment < config->vec;
+    return gains && (uint64_t)config->lanes * config->vec == work->group_size;
 }
 
 /* Rows of groups that begin anywhere are taken as others are, if each lane then has a window. */
@@ -116,7 +118,7 @@ static clnorm_status choose(const clnorm_device_info *device, const struct cln_w
     even.lead_vec = 0;
     even.alignment = cln_larger(work->alignment, work->lead_vec);
     const clnorm_status status = choose_lanes(device, &even, forced, config);
-    if (!status && (!cln_leads(work, config) || takes_windows(work, config)))
+    if (!status && (!cln_leads(work, config) || takes_windows(work, forced, config)))
         return status;
     even.alignment = work->alignment;
     return choose_lanes(device, &even, forced, config);
