@@ -301,7 +301,10 @@ uint64_t cln_backward_registers(const struct cln_workload *work, const struct cl
 }
 
 uint64_t cln_least_registers(const struct cln_workload *work, const struct cln_config *c) {
+    enum { OFFSETS = 4 }; /* with an 8-bit y, for the addresses of rows at any offset */
     if (work->users == CLN_KNOBS_ELEMENTS)
         return 0;
-    return work->users == CLN_KNOBS_BACKWARD ? cln_backward_least_registers(work, c) : cln_forward_registers(work, c);
+    if (work->users == CLN_KNOBS_BACKWARD)
+        return cln_backward_least_registers(work, c);
+    return cln_forward_registers(work, c) + (work->y_scaled && cln_leads(work, c) ? OFFSETS : 0);
 }
