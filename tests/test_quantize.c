@@ -319,7 +319,7 @@ static void knobs_change_no_code(void **state) {
         failed += !passes(fixture, &row);
     }
     const struct cln_config pairs = {.vec = 8, .lanes = 2, .segments = 4, .iterations = 4};
-    struct quantize_case group = {GROUP, 13, 39, 16, F32, E4M3, F32, false, true, false, 0, 0, 0, pairs, false};
+    struct quantize_case group = {GROUP, 13, 39, 16, F32, E4M3, F32, false, false, false, 0, 0, 0, pairs, false};
     failed += !passes(fixture, &group);
     assert_int_equal(failed, 0);
 }

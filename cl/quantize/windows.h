@@ -49,7 +49,8 @@ static inline struct extent extent_of(const struct call *call, const ulong row, 
 /* Loads an aligned vector of which the first `count` elements are before the row's end. */
 static inline PACKED(X_DTYPE) load_count(const struct call *call, const global STORAGE(X_DTYPE) * x, const uint count) {
     const struct part part = {0, min(count, (uint)VEC)};
-    return LOADS_BEYOND || count >= VEC ? LOAD(X_DTYPE)(x, call->aligned, LOAD_LAST) : load_part_of_x(x, part);
+    return (LOADS_BEYOND && call->aligned) || count >= VEC ? LOAD(X_DTYPE)(x, call->aligned, LOAD_LAST)
+                                                           : load_part_of_x(x, part);
 }
 
 /* The two vectors in which a window lies. */

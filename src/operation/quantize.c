@@ -100,12 +100,20 @@ static clnorm_status choose_lanes(const clnorm_device_info *device, const struct
     return cln_fp8_config(device, work, &wish, config);
 }
 
-/* Whether each lane takes a window of a group that begins anywhere. Two aligned vectors of half the size cost less, unless
+/* Bytes of local memory for the codes of a work-group's windows, and for its sums. */
+static uint64_t window_bytes(const struct cln_workload *work, const struct cln_config *config) {
+    enum { AT_ONCE = 4, WORD = 4 };
+    const uint64_t windows = AT_ONCE * (uint64_t)config->lanes * config->segments;
+    return (windows + 2) * config->vec + WORD + cln_scratch_bytes(work, config);
+}
+
+/* Whether each lane takes a window of a group that begins anywhere. Aligned vectors of half the size are preferred, unless
  * a size is forced. */
-static bool takes_windows(const struct cln_workload *work, const struct cln_config *forced,
-                          const struct cln_config *config) {
+static bool takes_windows(const clnorm_device_info *device, const struct cln_workload *work,
+                          const struct cln_config *forced, const struct cln_config *config) {
     const bool gains = forced->vec || 2 * work->alignment < config->vec;
-    return gains && (uint64_t)config->lanes * config->vec == work->group_size;
+    return gains && (uint64_t)config->lanes * config->vec == work->group_size &&
+           window_bytes(work, config) <= device->local_memory;
 }
 
 /* Rows of groups that begin anywhere are taken as others are, if each lane then has a window. */
@@ -118,7 +126,7 @@ static clnorm_status choose(const clnorm_device_info *device, const struct cln_w
     even.lead_vec = 0;
     even.alignment = cln_larger(work->alignment, work->lead_vec);
     const clnorm_status status = choose_lanes(device, &even, forced, config);
-    if (!status && (!cln_leads(work, config) || takes_windows(work, forced, config)))
+    if (!status && (!cln_leads(work, config) || takes_windows(device, work, forced, config)))
         return status;
     even.alignment = work->alignment;
     return choose_lanes(device, &even, forced, config);
