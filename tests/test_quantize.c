@@ -347,7 +347,7 @@ static void rows_begin_anywhere(void **state) {
     };
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof leading / sizeof *leading; i++)
-        failed += fixture_takes(i) && !passes(fixture, &leading[i]);
+        failed += !passes(fixture, &leading[i]);
     assert_int_equal(failed, 0);
 }
 

@@ -21,6 +21,8 @@ struct call {
 #define STEP (LANES * VEC)
 #define AT_ONCE 4                                                   /* vectors */
 #define ONE_VECTOR (SCALING == SCALING_GROUP && GROUP_SIZE <= STEP) /* a lane has one vector of a segment */
+#define WINDOWS (ONE_VECTOR && LEADS)
+#define PUTS_CODES (PRESENT(SCALE_DTYPE) && WRITE_Q)
 
 /* Writes a segment's magnitude and its scale, which it returns. first: this lane writes. */
 static inline float put_scale(const struct call *call, const ulong index, const float amax, const bool first) {
@@ -39,14 +41,14 @@ static inline float put_scale(const struct call *call, const ulong index, const 
 #endif
 }
 
-#if PRESENT(SCALE_DTYPE) && WRITE_Q && !(ONE_VECTOR && LEADS)
+#if PUTS_CODES && !WINDOWS
 static inline void put_codes(const struct call *call, const ulong row, const ulong column, const PACKED(X_DTYPE) x,
                              const float scale, const bool whole) {
     put(call, row, column, quantized(call, row, column, WIDEN(X_DTYPE)(x), scale), whole);
 }
 #endif
 
-#if ONE_VECTOR && LEADS
+#if WINDOWS
 #include "quantize/windows.h"
 #define KEPT KEPT_WORDS(AT_ONCE *GROUP_ITEMS)
 #else
@@ -74,7 +76,7 @@ static inline bool is_there(const struct call *call, const struct place *place) 
     return place->active && place->column < call->cols;
 }
 
-#if !LEADS
+#if !WINDOWS
 struct window {
     PACKED(X_DTYPE) vector;
 };
@@ -90,7 +92,7 @@ static inline PACKED(X_DTYPE)
 }
 #endif
 
-#if LEADS && WRITE_Q
+#if WINDOWS && PUTS_CODES
 /* Writes the codes of AT_ONCE segments of each work-item. */
 INLINED void put_windows(const struct call *call, const ulong first, const ulong end, const local uint *kept) {
     const uint item = (uint)get_local_id(0);
@@ -125,9 +127,9 @@ INLINED void take_segments(const struct call *call, const ulong first, const ulo
         const float amax = largest_over_lanes(lanes, largest_of(larger_of(0, WIDEN(X_DTYPE)(x))));
         const bool there = is_there(call, &place);
         const float scale = put_scale(call, first + k * SEGMENTS, amax, there && get_local_id(0) % LANES == 0);
-#if !PRESENT(SCALE_DTYPE) || !WRITE_Q
+#if !PUTS_CODES
         (void)scale, (void)kept;
-#elif LEADS
+#elif WINDOWS
         if (there)
             keep_codes(kept, k * GROUP_ITEMS + (uint)get_local_id(0),
                        quantized(call, place.row, place.column, WIDEN(X_DTYPE)(x), scale));
@@ -138,7 +140,7 @@ INLINED void take_segments(const struct call *call, const ulong first, const ulo
 #endif
         join_lanes();
     }
-#if LEADS && WRITE_Q
+#if WINDOWS && PUTS_CODES
     put_windows(call, first, end, kept);
 #endif
 }
@@ -190,7 +192,7 @@ static inline float amax_of(const struct call *call, const ulong row, const ulon
     return largest_of(magnitudes);
 }
 
-#if PRESENT(SCALE_DTYPE) && WRITE_Q
+#if PUTS_CODES
 /* Writes the codes of a lane's part of a segment. */
 static inline void put_lane(const struct call *call, const ulong row, const ulong begin, const ulong end,
                             const float scale) {
@@ -216,7 +218,7 @@ INLINED float take_segment(const struct call *call, const ulong index, struct la
     const ulong row = row_of(index), begin = begin_of(index), end = active ? end_of(call, index) : begin;
     const float own_amax = largest_over_lanes(lanes, amax_of(call, row, begin + lane * VEC, end));
     const float scale = put_scale(call, index, own_amax, active && lane == 0);
-#if PRESENT(SCALE_DTYPE) && WRITE_Q
+#if PUTS_CODES
     put_lane(call, row, begin + lane * VEC, end, scale);
 #else
     (void)scale;

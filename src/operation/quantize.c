@@ -13,6 +13,8 @@
 
 typedef clnorm_quantize_desc problem;
 
+enum { WORD = 4, AT_ONCE = 4 }; /* of windows.h, codes; of quantize_segments.cl, groups of a lane */
+
 static const struct cln_tensor_rule tensors[] = {
     {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_F32_OR_LESS, CLN_REFUSED, false, CLN_ROLES},
     {"q", CLN_Q, offsetof(problem, q), CLN_MATRIX, CLN_CODES, CLN_REFUSED, true, CLN_SCALE},
@@ -65,10 +67,8 @@ static void tuning_key(const void *desc, struct cln_tuning_key *key) {
     key->group_size = job_of(desc).group;
 }
 
-/* A vector has one scale. Where random words are drawn for four neighbours, vectors begin at a multiple of four in x. Rows
- * of groups that begin anywhere have windows (cl/quantize/windows.h), of whole words. */
+/* A vector has one scale. Where random words are drawn for four neighbours, vectors begin at a multiple of four in x. */
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
-    enum { WORD = 4 }; /* codes */
     const problem *const p = desc;
     const struct job job = job_of(desc);
     const bool grouped = p->q.scaling == CLNORM_SCALING_GROUP, divided = p->stochastic && !job.rows.cut;
@@ -77,15 +77,13 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     (void)operation;
     work.groups = job.groups;
     work.group_size = job.group;
-    if (grouped && work.lead_vec < WORD)
-        work.lead_vec = 0;
     return work;
 }
 
-/* A GPU's lane loads a vector of each of several groups at once (AT_ONCE of quantize_segments.cl). */
+/* A GPU's lane loads a vector of each of several groups at once. */
 static clnorm_status choose_lanes(const clnorm_device_info *device, const struct cln_workload *work,
                                   const struct cln_config *forced, struct cln_config *config) {
-    enum { ITEMS = 64, MOST_LANES = 32, AT_ONCE = 4 };
+    enum { ITEMS = 64, MOST_LANES = 32 };
     const clnorm_status status = cln_fp8_config(device, work, forced, config);
     const bool free = !forced->lanes && !forced->segments && !forced->reduce && !forced->iterations;
     if (status || !free || work->groups == 1 || device->kind != CLNORM_DEVICE_GPU)
@@ -102,24 +100,24 @@ static clnorm_status choose_lanes(const clnorm_device_info *device, const struct
 
 /* Bytes of local memory for the codes of a work-group's windows, and for its sums. */
 static uint64_t window_bytes(const struct cln_workload *work, const struct cln_config *config) {
-    enum { AT_ONCE = 4, WORD = 4 };
     const uint64_t windows = AT_ONCE * (uint64_t)config->lanes * config->segments;
     return (windows + 2) * config->vec + WORD + cln_scratch_bytes(work, config);
 }
 
-/* Whether each lane takes a window of a group that begins anywhere. Aligned vectors of half the size are preferred, unless
- * a size is forced. */
+/* Whether each lane takes a window of a group that begins anywhere (cl/quantize/windows.h). Aligned vectors of half the
+ * size are preferred, unless a size is forced. */
 static bool takes_windows(const clnorm_device_info *device, const struct cln_workload *work,
                           const struct cln_config *forced, const struct cln_config *config) {
     const bool gains = forced->vec || 2 * work->alignment < config->vec;
-    return gains && (uint64_t)config->lanes * config->vec == work->group_size &&
+    return gains && config->vec >= WORD && (uint64_t)config->lanes * config->vec == work->group_size &&
            window_bytes(work, config) <= device->local_memory;
 }
 
-/* Rows of groups that begin anywhere are taken as others are, if each lane then has a window. */
+/* Groups that begin anywhere get the config of aligned ones, if its lanes can take windows. Else they get the config of
+ * their own alignment, without windows. */
 static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work,
                             const struct cln_config *forced, struct cln_config *config) {
-    const bool grouped = work->whole > 0;
+    const bool grouped = work->whole > 0; /* or random words are drawn, without leads */
     if (!grouped || !work->lead_vec)
         return choose_lanes(device, work, forced, config);
     struct cln_workload even = *work;
